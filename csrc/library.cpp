@@ -1,0 +1,65 @@
+// Registers the CPU kernels of all operations. Schemas, fake kernels and references live in Python, so the operations
+// exist with or without this library. Only the stable ABI of LibTorch is used: one build serves torch 2.10 and later.
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+#include <torch/headeronly/core/ScalarType.h>
+
+#include <tuple>
+
+#include "seed_clusters.h"
+
+namespace {
+
+using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
+
+void check_vector(const Tensor& tensor, const char* name, ScalarType dtype) {
+  STD_TORCH_CHECK(tensor.dim() == 1, "Expected '", name, "' to be one-dimensional (got ", tensor.dim(), " dimensions)");
+  STD_TORCH_CHECK(tensor.scalar_type() == dtype, "Expected '", name, "' to hold ",
+                  dtype == ScalarType::Long ? "int64" : "float64", " values");
+}
+
+// offset[g] .. offset[g + 1] - 1 are the clusters of graph g.
+std::tuple<Tensor, Tensor> seed_clusters(Tensor rowptr, Tensor col, Tensor priority, Tensor ptr, Tensor offset,
+                                         int64_t num_clusters) {
+  check_vector(rowptr, "rowptr", ScalarType::Long);
+  check_vector(col, "col", ScalarType::Long);
+  check_vector(priority, "priority", ScalarType::Double);
+  check_vector(ptr, "ptr", ScalarType::Long);
+  check_vector(offset, "offset", ScalarType::Long);
+  STD_TORCH_CHECK(rowptr.numel() == priority.numel() + 1, "Expected 'rowptr' to have ", priority.numel() + 1,
+                  " entries (got ", rowptr.numel(), ")");
+  STD_TORCH_CHECK(offset.numel() == ptr.numel(), "Expected 'offset' to have ", ptr.numel(), " entries (got ",
+                  offset.numel(), ")");
+  rowptr = torch::stable::contiguous(rowptr);
+  col = torch::stable::contiguous(col);
+  priority = torch::stable::contiguous(priority);
+  ptr = torch::stable::contiguous(ptr);
+  offset = torch::stable::contiguous(offset);
+
+  Tensor cluster = torch::stable::new_empty(rowptr, {priority.numel()});
+  Tensor seed = torch::stable::new_empty(rowptr, {num_clusters});
+  const auto* graph = ptr.const_data_ptr<int64_t>();
+  const auto* first = offset.const_data_ptr<int64_t>();
+  const auto* rows = rowptr.const_data_ptr<int64_t>();
+  const auto* cols = col.const_data_ptr<int64_t>();
+  const auto* order = priority.const_data_ptr<double>();
+  for (int64_t g = 0; g + 1 < ptr.numel(); ++g) {
+    STD_TORCH_CHECK(first[g + 1] - first[g] <= graph[g + 1] - graph[g], "Expected at most one cluster a vertex (got ",
+                    first[g + 1] - first[g], " clusters for the ", graph[g + 1] - graph[g], " vertices of graph ", g, ")");
+  }
+  auto* clusters = cluster.mutable_data_ptr<int64_t>();
+  auto* seeds = seed.mutable_data_ptr<int64_t>();
+  torch::stable::parallel_for(0, ptr.numel() - 1, 8, [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      torch_gic::seed_clusters(rows, cols, order, graph[g], graph[g + 1], first[g + 1] - first[g], clusters,
+                               seeds + first[g]);
+    }
+  });
+  return {cluster, seed};
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_IMPL(torch_gic, CPU, m) { m.impl("seed_clusters", TORCH_BOX(&seed_clusters)); }

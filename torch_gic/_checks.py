@@ -1,0 +1,94 @@
+"""Checks of what a caller passes in: each error names the argument, what was expected and what came."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.typing import SparseTensor
+from torch_geometric.utils import is_sparse, to_edge_index
+
+
+def as_edge_list(
+    edge_index: Tensor | SparseTensor,
+    edge_weight: Tensor | None = None,
+    num_nodes: int | None = None,
+) -> tuple[Tensor, Tensor | None, int]:
+    """Brings every adjacency PyG accepts (edge list, EdgeIndex, torch.sparse, SparseTensor) to one checked edge list.
+
+    As everywhere in PyG, a sparse matrix is the transposed adjacency: its rows are the targets, its columns the sources.
+    """
+    if is_sparse(edge_index):
+        if edge_weight is not None:
+            raise ValueError("Expected 'edge_weight' to be None when 'edge_index' is a sparse matrix, which holds them")
+        num_nodes = edge_index.size(0) if num_nodes is None else num_nodes
+        (target, source), edge_weight = to_edge_index(edge_index)
+        edge_index = torch.stack([source, target])
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(f"Expected 'edge_index' to be a tensor or a sparse matrix (got {type(edge_index).__name__})")
+    edge_index = edge_index.as_subclass(Tensor)  # EdgeIndex keeps metadata that the steps below would have to maintain
+
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"Expected 'edge_index' to have shape [2, num_edges] (got {list(edge_index.shape)})")
+    if edge_index.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"Expected 'edge_index' to hold integers (got {edge_index.dtype})")
+    highest = int(edge_index.max()) if edge_index.numel() > 0 else -1
+    if num_nodes is None:
+        num_nodes = highest + 1
+    if highest >= num_nodes or (edge_index.numel() > 0 and int(edge_index.min()) < 0):
+        raise ValueError(f"Expected 'edge_index' to hold vertices in [0, {num_nodes - 1}] (got {int(edge_index.min())} to {highest})")
+    if edge_weight is not None:
+        check_weight(edge_weight, "edge_weight", edge_index.size(1))
+    return edge_index.long(), edge_weight, num_nodes
+
+
+def check_weight(weight: Tensor, name: str, size: int) -> None:
+    """Weights are what a mixture counts observations with: one a row, finite, never negative."""
+    if weight.dim() != 1 or weight.size(0) != size:
+        raise ValueError(f"Expected '{name}' to have shape [{size}] (got {list(weight.shape)})")
+    if not weight.is_floating_point():
+        raise TypeError(f"Expected '{name}' to be floating point (got {weight.dtype})")
+    if not bool(torch.isfinite(weight).all()):
+        raise ValueError(f"Expected '{name}' to be finite (got NaN or infinity)")
+    if bool((weight < 0).any()):
+        raise ValueError(f"Expected '{name}' to be non-negative (got a minimum of {float(weight.min()):g})")
+
+
+def check_batch(batch: Tensor | None, num_nodes: int, edge_index: Tensor | None = None) -> None:
+    """A batch vector names the graph of each vertex, and no edge leads from one graph to another."""
+    if batch is None:
+        return
+    if batch.dim() != 1 or batch.size(0) != num_nodes:
+        raise ValueError(f"Expected 'batch' to have shape [{num_nodes}], one entry a vertex (got {list(batch.shape)})")
+    if batch.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"Expected 'batch' to hold integers (got {batch.dtype})")
+    if num_nodes > 0 and int(batch.min()) < 0:
+        raise ValueError(f"Expected 'batch' to be non-negative (got a minimum of {int(batch.min())})")
+    if edge_index is not None and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
+        raise ValueError("Expected every edge of 'edge_index' to stay inside one graph of 'batch' (got edges between graphs)")
+
+
+def check_features(x: Tensor, in_channels: int) -> None:
+    """The vertex attributes of a layer: ``[num_nodes, in_channels]``."""
+    if x.dim() != 2 or (in_channels > 0 and x.size(1) != in_channels):
+        raise ValueError(f"Expected 'x' to have shape [num_nodes, {in_channels}] (got {list(x.shape)})")
+    if not x.is_floating_point():
+        raise TypeError(f"Expected 'x' to be floating point (got {x.dtype})")
+
+
+def check_fields(field_index: Tensor, field_weight: Tensor, num_scales: int) -> None:
+    """Shapes only: the values were checked when the fields were made, and looking again would wait for the device."""
+    if field_index.dim() != 2 or field_index.size(0) != 2:
+        raise ValueError(f"Expected 'field_index' to have shape [2, num_entries] (got {list(field_index.shape)})")
+    if tuple(field_weight.shape) != (field_index.size(1), num_scales):
+        raise ValueError(
+            f"Expected 'field_weight' to have shape [num_entries, num_scales] = [{field_index.size(1)}, {num_scales}] "
+            f"(got {list(field_weight.shape)})"
+        )
+
+
+def check_at_least(value: int, name: str, minimum: int) -> None:
+    """Counts such as ``num_scales`` are whole numbers of at least ``minimum``."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"Expected '{name}' to be an int (got {type(value).__name__})")
+    if value < minimum:
+        raise ValueError(f"Expected '{name}' to be at least {minimum} (got {value})")

@@ -1,0 +1,151 @@
+"""Finds the compiled kernels: the extension built at installation, else one compiled at first use, else none.
+
+Every operation is declared in Python with a plain PyTorch reference; a compiled library only adds faster CPU kernels to
+the same names. So nothing here may fail: what went wrong is kept, and :func:`backend_info` tells it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+PACKAGE = Path(__file__).parent
+OPS = torch.library.Library("torch_gic", "DEF")
+# What both builds (setup.py and the one at first use) pass to the compiler. The floor of the stable ABI is torch 2.10.
+COMPILE_FLAGS = ["-O3", "-g0", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-DTORCH_TARGET_VERSION=0x020a000000000000"]
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Which CPU kernels are active: "compiled extension", "compiled at first use" or "reference", and why not a better one."""
+
+    active: str
+    library: Path | None = None
+    reason: str | None = None
+
+
+@functools.cache
+def load_kernels() -> Kernels:
+    """Loads the kernels once; later calls return what the first one found.
+
+    ``TORCH_GIC_KERNELS=reference`` keeps to the references; ``TORCH_GIC_CACHE`` says where compiled kernels are kept.
+    """
+    if os.environ.get("TORCH_GIC_KERNELS", "auto") == "reference":
+        return Kernels("reference", reason="TORCH_GIC_KERNELS=reference is set")
+    reasons = []
+    for built in sorted(PACKAGE.glob("_C*.so")):
+        try:
+            torch.ops.load_library(built)
+            return Kernels("compiled extension", built)
+        except OSError as error:
+            reasons.append(f"{built.name} did not load ({_first_line(error)})")
+    if not reasons:
+        reasons.append("no extension was compiled at installation")
+    try:
+        library = _compile()
+        torch.ops.load_library(library)
+        return Kernels("compiled at first use", library, "; ".join(reasons))
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        reasons.append(f"compiling at first use failed ({_first_line(error)})")
+    return Kernels("reference", reason="; ".join(reasons))
+
+
+def _compile() -> Path:
+    """Compiles ``csrc`` with the system's C++ compiler, or finds the result of an earlier time in the cache."""
+    if sys.platform == "win32":
+        raise RuntimeError("not supported on Windows")
+    sources = PACKAGE / "csrc"
+    if not sources.is_dir():
+        sources = PACKAGE.parent / "csrc"  # a checkout
+    files = sorted(sources.glob("*.cpp"))
+    if not files:
+        raise RuntimeError(f"no C++ sources under {sources}")
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        raise RuntimeError(f"no C++ compiler: {os.environ.get('CXX', 'c++')} not found")
+
+    torch_path = Path(torch.__file__).parent
+    command = [compiler, *COMPILE_FLAGS, "-std=c++20", "-shared", "-fPIC", *map(str, files)]
+    command += [f"-I{torch_path / 'include'}", f"-L{torch_path / 'lib'}", "-lc10", "-ltorch_cpu"]
+    key = hashlib.sha256(f"{command} {torch.__version__}".encode())
+    for file in sorted(sources.iterdir()):
+        key.update(file.read_bytes())
+    library = _cache_folder() / f"torch_gic-{key.hexdigest()[:16]}.so"
+    if not library.exists():
+        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+            output = Path(folder) / library.name
+            done = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, timeout=600)
+            if done.returncode != 0:
+                raise RuntimeError(done.stderr.strip() or f"{compiler} ended with status {done.returncode}")
+            output.replace(library)  # atomic: another process sees all of it or nothing
+    return library
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("TORCH_GIC_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "torch_gic"
+    folder = Path(base)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else type(error).__name__)
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """What computes each operation, and with which versions; print it for a summary."""
+
+    cpu: str
+    library: Path | None
+    reason: str | None
+    ops: dict[str, str]
+    versions: dict[str, str | None]
+
+    def __str__(self) -> str:
+        lines = [f"CPU kernels: {self.cpu}" + (f" ({self.library})" if self.library else "")]
+        if self.reason:
+            lines.append(f"  because: {self.reason}")
+        lines += [f"  {name}: {backend}" for name, backend in self.ops.items()]
+        lines += [f"{package}: {version or 'not installed'}" for package, version in self.versions.items()]
+        return "\n".join(lines)
+
+
+def backend_info() -> BackendInfo:
+    """Says which kernels are active, and if one is not, why.
+
+    Example:
+        >>> import torch_gic
+        >>> print(torch_gic.backend_info())  # doctest: +ELLIPSIS
+        CPU kernels: ...
+    """
+    from torch_gic.ops import OP_NAMES
+
+    kernels = load_kernels()
+    ops = {}
+    for name, operator in OP_NAMES.items():
+        compiled = operator is not None and torch._C._dispatch_has_kernel_for_dispatch_key(f"torch_gic::{operator}", "CPU")
+        if compiled:
+            ops[name] = "C++ on the CPU, PyTorch reference elsewhere"
+        else:
+            ops[name] = "PyTorch reference" + (" (no kernel written yet)" if operator is None else "")
+    packages = ("torch", "torch-geometric", "torch-scatter", "torch-sparse", "triton")
+    return BackendInfo(kernels.active, kernels.library, kernels.reason, ops, {package: _version(package) for package in packages})
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,35 @@
+"""The paper's notation for networks, such as ``C(64)-P(0.25)-C(128)-P-FC(256)``."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Layer(NamedTuple):
+    """``kind`` is "C" (convolution), "P" (coarsening) or "FC" (fully connected); a P without a size takes in the whole graph."""
+
+    kind: str
+    size: float | None
+
+
+def parse_architecture(architecture: str) -> list[Layer]:
+    """Reads the notation and checks that the layers can follow each other."""
+    layers: list[Layer] = []
+    for position, token in enumerate(architecture.split("-"), start=1):
+        where = f"layer {position} of 'architecture' {architecture!r}"
+        match = re.fullmatch(r"\s*(?:(C|FC)\((\d+)\)|P(?:\((\d*\.?\d+)\))?)\s*", token)
+        if match is None:
+            raise ValueError(f"Expected {where} to be C(channels), P(ratio), P or FC(channels) (got {token!r})")
+        kind = match[1] or "P"
+        size = float(match[2] or match[3]) if match[2] or match[3] else None
+        if size is not None and (size <= 0 or (kind == "P" and size > 1)):
+            raise ValueError(f"Expected {where} to have " + ("a ratio in (0, 1]" if kind == "P" else "channels") + f" (got {token!r})")
+        if kind != "FC" and any(layer.kind == "FC" for layer in layers):
+            raise ValueError(f"Expected {where} to come before every FC (got {token!r})")
+        if kind != "FC" and Layer("P", None) in layers:
+            raise ValueError(f"Expected {where} to be FC, since the P before it leaves one vertex a graph (got {token!r})")
+        layers.append(Layer(kind, size))
+    if any(layer.kind == "P" for layer in layers) and Layer("P", None) not in layers:
+        raise ValueError(f"Expected 'architecture' {architecture!r}, which coarsens, to end its coarsening with a P without a ratio")
+    return layers

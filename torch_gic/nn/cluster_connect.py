@@ -1,0 +1,36 @@
+"""The Connect step of coarsening: the edges between clusters."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.pool.connect import Connect, ConnectOutput
+from torch_geometric.nn.pool.select import SelectOutput
+from torch_geometric.utils import coalesce
+
+
+class ClusterConnect(Connect):
+    r"""Joins clusters by the sum of the weights of the edges between their vertices, :math:`\mathbf{A}^{\prime} =
+    \mathbf{P}^{\top} \mathbf{A} \mathbf{P}`.
+
+    No weight is lost: edges inside a cluster become its self-loop. A symmetric adjacency stays symmetric.
+
+    Shapes:
+        - **input:** a :class:`SelectOutput`, edges :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)`
+          *(optional)*, batch :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** a :class:`ConnectOutput` with the coalesced edges, their weights and the batch of the clusters
+    """
+
+    def forward(
+        self,
+        select_output: SelectOutput,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> ConnectOutput:
+        if edge_attr is None:
+            edge_attr = torch.ones(edge_index.size(1), device=edge_index.device)
+        edge_index, edge_attr = coalesce(
+            select_output.cluster_index[edge_index], edge_attr, num_nodes=select_output.num_clusters, reduce="sum"
+        )
+        return ConnectOutput(edge_index, edge_attr, self.get_pooled_batch(select_output, batch))

@@ -1,0 +1,103 @@
+"""The Gaussian encoding of any set: an aggregation for PyG layers and a readout for graphs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import Linear
+from torch_geometric.nn.aggr import Aggregation
+
+from torch_gic._checks import check_weight
+from torch_gic.nn.gaussian_mixture import GaussianMixture
+
+
+class GaussianAggregation(Aggregation):
+    r"""The encoding of :class:`~torch_gic.GICConv` for any sets of vectors, each member at weight 1 or at a given weight
+
+    .. math::
+        \mathrm{aggr}(\mathcal{X}) = \mathbf{b} + \sum_{c=1}^C \mathbf{W}_c \,
+        \Bigl[ \frac{\partial \zeta}{\partial \mu_c} \, \Big\Vert \, \frac{\partial \zeta}{\partial \sigma_c} \Bigr], \qquad
+        \zeta = \sum_{\mathbf{x}_j \in \mathcal{X}} \ln \sum_{c=1}^C \pi_c \,
+        \mathcal{N} \Bigl( \mathbf{x}_j; \mu_c, \frac{\mathrm{diag}(\sigma_c^2)}{a_j} \Bigr).
+
+    It can be the :obj:`aggr` of a PyG layer, as in :obj:`SAGEConv(16, 32, aggr=GaussianAggregation(16))`, or read out
+    graphs, as in :obj:`aggr(x, batch)`. An empty set gives :math:`\mathbf{b}`.
+
+    Args:
+        in_channels (int): Size of each vector, or :obj:`-1` to take it from the first input.
+        out_channels (int, optional): Size of each output. (default: :obj:`in_channels`, which most PyG layers expect)
+        num_components (int, optional): The number of components :math:`C`. (default: :obj:`7`)
+
+    Shapes:
+        - **input:** vectors :math:`(M, F_{in})`, and the set of each as index :math:`(M)` or as boundaries
+          :math:`(B + 1)`, weights :math:`(M)` *(optional)*
+        - **output:** :math:`(B, F_{out})`
+    """
+
+    def __init__(self, in_channels: int, out_channels: int | None = None, num_components: int = 7) -> None:
+        super().__init__()
+        if out_channels is None:
+            if in_channels == -1:
+                raise ValueError("Expected 'out_channels' to be given when 'in_channels' is -1 (got None)")
+            out_channels = in_channels
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.num_components = num_components
+        self.mixture = GaussianMixture(in_channels, 1, num_components)
+        encoding_channels = -1 if in_channels == -1 else num_components * 2 * in_channels
+        self.lin = Linear(encoding_channels, out_channels, weight_initializer="glorot", bias_initializer="zeros")
+
+    def reset_parameters(self) -> None:
+        self.mixture.reset_parameters()
+        self.lin.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+        dim: int = -2,
+        weight: Tensor | None = None,
+    ) -> Tensor:
+        r"""Forward pass.
+
+        Args:
+            x (torch.Tensor): The members of all sets.
+            index (torch.Tensor, optional): The set of each member. (default: :obj:`None`)
+            ptr (torch.Tensor, optional): The boundaries of the sets, in place of :obj:`index`. (default: :obj:`None`)
+            dim_size (int, optional): The number of sets. (default: inferred)
+            dim (int, optional): The dimension of the members, which has to be the first of two. (default: :obj:`-2`)
+            weight (torch.Tensor, optional): The weight :math:`a_j` of each member, non-negative; zero leaves it out.
+                (default: ones)
+        """
+        return self.lin(self.encode(x, index, ptr, dim_size, dim, weight).flatten(start_dim=1))
+
+    def encode(
+        self,
+        x: Tensor,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+        dim: int = -2,
+        weight: Tensor | None = None,
+    ) -> Tensor:
+        r"""The gradients :math:`[\partial \zeta / \partial \mu_c, \partial \zeta / \partial \sigma_c]`, without the filter:
+        ``[B, C, 2, d]``."""
+        self.assert_two_dimensional_input(x, dim)
+        if index is None:
+            if ptr is None:
+                index = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
+            else:
+                index = torch.repeat_interleave(torch.arange(ptr.numel() - 1, device=x.device), ptr.diff())
+        if dim_size is None:
+            dim_size = ptr.numel() - 1 if ptr is not None else int(index.max()) + 1 if index.numel() > 0 else 0
+        if weight is None:
+            weight = x.new_ones(x.size(0))
+        else:
+            check_weight(weight, "weight", x.size(0))
+        entries = torch.stack([torch.arange(x.size(0), device=x.device), index])
+        return self.mixture(x, entries, weight.unsqueeze(1), dim_size).squeeze(1)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.in_channels}, {self.out_channels}, num_components={self.num_components})"

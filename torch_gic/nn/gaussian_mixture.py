@@ -1,0 +1,136 @@
+"""The parameters of the edge-induced Gaussian mixtures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.parameter import Parameter, UninitializedParameter, is_lazy
+
+from torch_gic._checks import check_at_least, check_features, check_fields
+from torch_gic.ops import component_posterior, gaussian_encode
+
+MIN_SIGMA = 1e-3  # the encoding divides by sigma: a component that settles on one point must not take it to zero
+
+
+class GaussianMixture(torch.nn.Module):
+    r"""The mixtures :math:`\Theta_1 = \{ \pi_c, \mu_c, \sigma_c \}` of all scales, with the encoding that they induce.
+
+    Held as free numbers, so that no constraint has to be kept while training: :math:`\mu` as it is,
+    :math:`\sigma = \mathrm{softplus}(\rho) + 10^{-3}`, :math:`\pi = \mathrm{softmax}(\alpha)`.
+
+    Args:
+        in_channels (int): Size of each attribute vector, or :obj:`-1` to take it from the first input.
+        num_scales (int): The number of scales :math:`K`, a mixture each.
+        num_components (int): The number of components :math:`C` of each mixture.
+
+    Shapes:
+        - **input:** attributes :math:`(M, d)`, field entries :math:`(2, E)`, field weights :math:`(E, K)`
+        - **output:** gradients :math:`(N, K, C, 2, d)`
+    """
+
+    mu: Parameter
+    rho: Parameter
+    alpha: Parameter
+
+    def __init__(self, in_channels: int, num_scales: int, num_components: int) -> None:
+        super().__init__()
+        if in_channels != -1:
+            check_at_least(in_channels, "in_channels", 1)
+        check_at_least(num_scales, "num_scales", 1)
+        check_at_least(num_components, "num_components", 1)
+        self.in_channels = in_channels
+        self.num_scales = num_scales
+        self.num_components = num_components
+        self.alpha = Parameter(torch.empty(num_scales, num_components))
+        if in_channels == -1:
+            self.mu, self.rho = UninitializedParameter(), UninitializedParameter()
+        else:
+            shape = (num_scales, num_components, in_channels)
+            self.mu, self.rho = Parameter(torch.empty(shape)), Parameter(torch.empty(shape))
+        self._register_load_state_dict_pre_hook(self._materialize_before_loading)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Random means, unit deviations, equal weights: right for attributes of zero mean and unit variance."""
+        torch.nn.init.zeros_(self.alpha)
+        if not is_lazy(self.mu):
+            torch.nn.init.normal_(self.mu)
+            self._set_sigma(torch.ones_like(self.rho))
+
+    @torch.no_grad()
+    def init_from_data(self, x: Tensor, generator: torch.Generator | None = None) -> None:
+        """Means drawn from ``x`` itself, deviations from its spread in each channel (a tenth of the overall spread at
+        least: a channel that happens to be constant here need not be so in the next batch)."""
+        self.materialize(x)
+        if x.size(0) == 0:
+            raise ValueError("Expected 'x' to hold at least one vertex (got none)")
+        count = self.num_scales * self.num_components
+        row = torch.randint(x.size(0), (count,), generator=generator, device=x.device)
+        spread = x.std(dim=0, unbiased=False)
+        sigma = spread.clamp(min=max(0.1 * float(spread.square().mean().sqrt()), 2 * MIN_SIGMA))
+        # Members of a discrete attribute set coincide: a little noise tells components with equal means apart.
+        noise = torch.randn(count, x.size(1), generator=generator, device=x.device, dtype=x.dtype)
+        self.mu.copy_((x[row] + 0.1 * sigma * noise).view_as(self.mu))
+        self._set_sigma(sigma.expand_as(self.rho))
+
+    def _set_sigma(self, sigma: Tensor) -> None:
+        with torch.no_grad():
+            excess = (sigma - MIN_SIGMA).double()
+            self.rho.copy_(excess + torch.log(-torch.expm1(-excess)))  # the inverse of softplus
+
+    @property
+    def sigma(self) -> Tensor:
+        """Standard deviations, positive by construction: ``[K, C, d]``."""
+        return F.softplus(self.rho) + MIN_SIGMA
+
+    @property
+    def pi(self) -> Tensor:
+        """Component weights, which sum to one in each scale: ``[K, C]``."""
+        return self.alpha.softmax(dim=-1)
+
+    def forward(self, x: Tensor, field_index: Tensor, field_weight: Tensor, num_nodes: int) -> Tensor:
+        """The gradients of the log-likelihood of each field: ``[num_nodes, K, C, 2, d]``."""
+        self.materialize(x)
+        check_fields(field_index, field_weight, self.num_scales)
+        log_pi = self.alpha.log_softmax(dim=-1)
+        return gaussian_encode(x, self.mu, self.sigma, log_pi, field_index, field_weight.to(x.dtype), num_nodes)
+
+    @torch.no_grad()
+    def entropy(self, x: Tensor, field_index: Tensor, field_weight: Tensor) -> Tensor:
+        r"""How undecided the components are: the mean entropy of :math:`Q` in each scale over :math:`\log C`, ``[K]``.
+
+        At 1 the components are interchangeable and do nothing; at 0 each field member belongs to one.
+        """
+        check_fields(field_index, field_weight, self.num_scales)
+        log_pi, sigma, weight = self.alpha.log_softmax(dim=-1), self.sigma, field_weight.to(x.dtype)
+        means = []
+        for k in range(self.num_scales):
+            used = weight[:, k] > 0
+            member, a = field_index[0, used], weight[used, k]
+            posterior = component_posterior(x, self.mu[k], sigma[k], log_pi[k], member, a)
+            means.append(torch.special.entr(posterior).sum(-1).mean())
+        return torch.stack(means) / torch.tensor(float(max(self.num_components, 2))).log()
+
+    def materialize(self, x: Tensor) -> None:
+        """Checks ``x``, and gives parameters made with ``in_channels=-1`` their size from it."""
+        check_features(x, self.in_channels)
+        if is_lazy(self.mu):
+            self._materialize(x.size(1), x.device, x.dtype)
+            self.reset_parameters()
+
+    def _materialize(self, in_channels: int, device: torch.device, dtype: torch.dtype) -> None:
+        self.in_channels = in_channels
+        for parameter in (self.mu, self.rho):
+            assert isinstance(parameter, UninitializedParameter)
+            parameter.materialize((self.num_scales, self.num_components, in_channels), device=device, dtype=dtype)
+
+    def _materialize_before_loading(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        mu = state_dict.get(prefix + "mu")
+        if is_lazy(self.mu) and mu is not None and not is_lazy(mu):
+            self._materialize(mu.size(-1), self.alpha.device, self.alpha.dtype)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, num_scales={self.num_scales}, num_components={self.num_components}"

@@ -1,0 +1,125 @@
+"""The GIC network, built from the paper's own notation."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.nn import BatchNorm, Linear, global_max_pool
+from torch_geometric.typing import SparseTensor
+
+from torch_gic.nn.architecture import parse_architecture
+from torch_gic.nn.gic_conv import GICConv
+from torch_gic.nn.vigmm_pool import VIGMMPool
+
+
+class GIC(torch.nn.Module):
+    r"""The network of the `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper, from its
+    own notation: ``C(64)`` is a :class:`GICConv` to 64 channels with batch normalisation and ReLU, ``P(0.25)`` a
+    :class:`VIGMMPool`, ``P`` the maximum over each graph, ``FC(256)`` a linear layer with ReLU. A linear layer to
+    :obj:`out_channels` follows. Without any ``P`` the network gives an output for each vertex.
+
+    The paper names no normalisation; without it (:obj:`batch_norm=False`) training is erratic.
+
+    Args:
+        in_channels (int): Size of each vertex attribute vector, or :obj:`-1` to take it from the first input.
+        out_channels (int): Size of each output, such as the number of classes.
+        architecture (str, optional): The layers. (default: the paper's,
+            :obj:`"C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)"`)
+        num_scales (int, optional): The number of scales :math:`K` of each convolution. (default: :obj:`7`)
+        num_components (int, optional): The number of components :math:`C` of each scale. (default: :obj:`7`)
+        max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
+        kernel (str, optional): The kernel of the coarsening, :obj:`"cut"` or :obj:`"laplacian"`.
+            (default: :obj:`"cut"`)
+        batch_norm (bool, optional): Whether to normalise after each convolution. (default: :obj:`True`)
+        dropout (float, optional): Dropout probability before each linear layer at the end. (default: :obj:`0.0`)
+
+    Shapes:
+        - **input:** attributes :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`,
+          edge weights :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** :math:`(B, F_{out})`, a row a graph, or :math:`(|\mathcal{V}|, F_{out})` without any ``P``
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        architecture: str = "C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)",
+        num_scales: int = 7,
+        num_components: int = 7,
+        max_neighbors: int | None = None,
+        kernel: str = "cut",
+        batch_norm: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.dropout = dropout
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.graph_level = False
+        self.layers = torch.nn.ModuleList()
+        self.norms = torch.nn.ModuleList()  # one a layer
+        self.classifier = torch.nn.ModuleList()
+        channels = in_channels
+        for kind, size in parse_architecture(architecture):
+            if size is None:
+                self.graph_level = True
+            elif kind == "P":
+                self.layers.append(VIGMMPool(channels, size, kernel))
+                self.norms.append(torch.nn.Identity())
+            elif kind == "C":
+                self.layers.append(GICConv(channels, int(size), num_scales, num_components, max_neighbors=max_neighbors))
+                self.norms.append(BatchNorm(int(size), allow_single_element=True) if batch_norm else torch.nn.Identity())
+                channels = int(size)
+            else:
+                self.classifier.append(Linear(channels, int(size)))
+                channels = int(size)
+        self.classifier.append(Linear(channels, out_channels))
+
+    def reset_parameters(self) -> None:
+        for module in (*self.layers, *self.norms, *self.classifier):
+            if not isinstance(module, torch.nn.Identity):
+                module.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | SparseTensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        batch_size: int | None = None,
+        fields: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
+        r"""Forward pass.
+
+        Args:
+            x (torch.Tensor): The vertex attributes.
+            edge_index (torch.Tensor or SparseTensor): The edges.
+            edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
+            batch (torch.Tensor, optional): The graph of each vertex. (default: all in one)
+            batch_size (int, optional): The number of graphs :math:`B`, for batches that end in empty graphs.
+                (default: inferred)
+            fields (tuple, optional): ``(field_index, field_weight)`` of the input graphs, from
+                :class:`~torch_gic.ReceptiveFields`. (default: computed)
+        """
+        if batch is None:
+            batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
+            batch_size = 1 if batch_size is None else batch_size
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            if isinstance(layer, VIGMMPool):
+                x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch)
+                fields = None
+            else:
+                if fields is None:  # once for all convolutions up to the next coarsening
+                    fields = layer.fields(x, edge_index, edge_weight, batch)
+                x = norm(layer(x, edge_index, fields=fields)).relu()
+        if self.graph_level:
+            x = global_max_pool(x, batch, batch_size)
+        for linear in self.classifier[:-1]:
+            x = linear(F.dropout(x, self.dropout, self.training)).relu()
+        return self.classifier[-1](F.dropout(x, self.dropout, self.training))
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.in_channels}, {self.out_channels}, {self.architecture!r})"

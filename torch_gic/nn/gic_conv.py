@@ -1,0 +1,179 @@
+"""Gaussian-induced convolution: fields, encoding, filter."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.parameter import Parameter
+from torch_geometric.nn import Linear, MessagePassing
+from torch_geometric.typing import SparseTensor
+
+from torch_gic.nn.gaussian_mixture import GaussianMixture
+from torch_gic.ops import receptive_fields
+
+
+class GICConv(MessagePassing):
+    r"""The Gaussian-induced convolution operator from the
+    `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
+
+    .. math::
+        \mathbf{x}^{\prime}_i = \mathbf{b} + \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
+        \Bigl[ \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
+        \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr], \qquad
+        \zeta_{ik} = \sum_j \ln \sum_{c=1}^C \pi_{kc} \,
+        \mathcal{N} \Bigl( \mathbf{x}_j; \mu_{kc}, \frac{\mathrm{diag}(\sigma_{kc}^2)}{s_k a_{ijk}} \Bigr),
+
+    where :math:`a_{ijk} = (\tilde{A}_k)_{ij}` is the weight of vertex :math:`j` in the :math:`k`-th receptive field of
+    vertex :math:`i` (:func:`~torch_gic.receptive_fields`) and :math:`s_k` a scale of these weights. Each field is
+    described by how it would change the mixture's means and deviations: its first and second moments, split over the
+    components. The ReLU of the paper's Eqn. (4) is left to the model, as in every PyG layer.
+
+    .. note::
+        The normalised weights of a field are around 0.1, so that as printed (:obj:`scale=1`) the exponents
+        :math:`a/2 \cdot \sum_d z_d^2` are small and all components share each vertex equally: the mixture is idle.
+        The scale sharpens it; :meth:`entropy` says how idle it is.
+
+    Args:
+        in_channels (int): Size of each input attribute vector, or :obj:`-1` to take it from the first input.
+        out_channels (int): Size of each output vector.
+        num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`7`)
+        num_components (int, optional): The number of components :math:`C` a scale. (default: :obj:`7`)
+        add_self_loops (bool, optional): Whether each vertex is in its own field: see
+            :func:`~torch_gic.receptive_fields`. (default: :obj:`True`)
+        max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
+        scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
+        train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
+        bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
+
+    Shapes:
+        - **input:** attributes :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`,
+          edge weights :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** attributes :math:`(|\mathcal{V}|, F_{out})`
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        num_scales: int = 7,
+        num_components: int = 7,
+        add_self_loops: bool = True,
+        max_neighbors: int | None = None,
+        scale: float = 8.0,
+        train_scale: bool = True,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(aggr=None)
+        if not (math.isfinite(scale) and scale > 0):
+            raise ValueError(f"Expected 'scale' to be positive and finite (got {scale})")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.num_scales = num_scales
+        self.num_components = num_components
+        self.add_self_loops = add_self_loops
+        self.max_neighbors = max_neighbors
+        self.initial_scale = scale
+
+        self.mixture = GaussianMixture(in_channels, num_scales, num_components)
+        self.log_scale = Parameter(torch.empty(num_scales), requires_grad=train_scale)
+        encoding_channels = -1 if in_channels == -1 else num_scales * num_components * 2 * in_channels
+        self.lin = Linear(encoding_channels, out_channels, bias=bias, weight_initializer="glorot", bias_initializer="zeros")
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self.mixture.reset_parameters()
+        torch.nn.init.constant_(self.log_scale, math.log(self.initial_scale))
+        self.lin.reset_parameters()
+
+    @property
+    def mu(self) -> Tensor:
+        """Means of the components: ``[K, C, d]``."""
+        return self.mixture.mu
+
+    @property
+    def sigma(self) -> Tensor:
+        """Standard deviations of the components, positive by construction: ``[K, C, d]``."""
+        return self.mixture.sigma
+
+    @property
+    def pi(self) -> Tensor:
+        """Weights of the components, which sum to one in each scale: ``[K, C]``."""
+        return self.mixture.pi
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | SparseTensor,
+        edge_weight: Tensor | None = None,
+        *,
+        batch: Tensor | None = None,
+        fields: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
+        r"""Forward pass.
+
+        Args:
+            x (torch.Tensor): The vertex attributes.
+            edge_index (torch.Tensor or SparseTensor): The edges.
+            edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
+            batch (torch.Tensor, optional): The graph of each vertex. The result does not depend on it: it lets the
+                layer refuse edges between graphs. (default: :obj:`None`)
+            fields (tuple, optional): ``(field_index, field_weight)`` of :func:`~torch_gic.receptive_fields` or of the
+                :class:`~torch_gic.ReceptiveFields` transform, in place of the edges. (default: :obj:`None`)
+        """
+        field_index, field_weight = self.fields(x, edge_index, edge_weight, batch) if fields is None else fields
+        encoding = self.encode(x, field_index, field_weight * self.log_scale.exp())
+        return self.lin(encoding.flatten(start_dim=1))
+
+    def fields(
+        self,
+        x: Tensor,
+        edge_index: Tensor | SparseTensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The receptive fields with the settings of this layer, which ``forward`` takes as ``fields``."""
+        return receptive_fields(
+            edge_index,
+            edge_weight,
+            num_nodes=x.size(0),
+            batch=batch,
+            num_scales=self.num_scales,
+            add_self_loops=self.add_self_loops,
+            max_neighbors=self.max_neighbors,
+        )
+
+    def encode(self, x: Tensor, field_index: Tensor, field_weight: Tensor) -> Tensor:
+        r"""The gradients :math:`[\partial \zeta_{ik} / \partial \mu_{kc}, \partial \zeta_{ik} / \partial \sigma_{kc}]`
+        for exactly these weights (:math:`s_k = 1`): ``[N, K, C, 2, d]``."""
+        return self.mixture(x, field_index, field_weight, x.size(0))
+
+    @torch.no_grad()
+    def init_from_data(
+        self,
+        x: Tensor,
+        edge_index: Tensor | SparseTensor,
+        edge_weight: Tensor | None = None,
+        *,
+        fields: tuple[Tensor, Tensor] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        r"""Starts the mixtures from data: means drawn from :obj:`x`, deviations from its spread, and a scale
+        :math:`s_k` with which the mean weight of a field member is 1 in every scale."""
+        field_index, field_weight = self.fields(x, edge_index, edge_weight) if fields is None else fields
+        self.mixture.init_from_data(x, generator)
+        present = (field_weight > 0).sum(dim=0).clamp(min=1)
+        mean_weight = field_weight.sum(dim=0) / present
+        self.log_scale.copy_(torch.where(mean_weight > 0, -mean_weight.log(), self.log_scale))
+
+    def entropy(self, x: Tensor, field_index: Tensor, field_weight: Tensor) -> Tensor:
+        r"""How undecided the components are on these fields, per scale (see :meth:`GaussianMixture.entropy`)."""
+        return self.mixture.entropy(x, field_index, field_weight * self.log_scale.detach().exp())
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}({self.in_channels}, {self.out_channels}, "
+            f"num_scales={self.num_scales}, num_components={self.num_components})"
+        )

@@ -1,0 +1,29 @@
+"""The operations, each once in plain PyTorch: the reference that compiled kernels are tested against."""
+
+from torch_gic.ops.gaussian_encode import component_posterior, gaussian_encode
+from torch_gic.ops.receptive_fields import receptive_fields
+from torch_gic.ops.seed_clusters import seed_clusters
+from torch_gic.ops.vertex_kernels import VertexKernel, cut_kernel, laplacian_kernel, undirected_adjacency, vertex_volume
+from torch_gic.ops.vigmm import vigmm
+
+# The name of the dispatcher's operator for those that have (or can have) a compiled kernel.
+OP_NAMES: dict[str, str | None] = {
+    "receptive_fields": None,
+    "gaussian_encode": None,
+    "seed_clusters": "seed_clusters",
+    "vigmm": None,
+}
+
+__all__ = [
+    "OP_NAMES",
+    "VertexKernel",
+    "component_posterior",
+    "cut_kernel",
+    "gaussian_encode",
+    "laplacian_kernel",
+    "receptive_fields",
+    "seed_clusters",
+    "undirected_adjacency",
+    "vertex_volume",
+    "vigmm",
+]

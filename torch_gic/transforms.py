@@ -1,0 +1,53 @@
+"""A PyG transform that computes receptive fields once, ahead of training."""
+
+from __future__ import annotations
+
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from torch_gic._checks import check_at_least
+from torch_gic.ops import receptive_fields
+
+
+class ReceptiveFields(BaseTransform):
+    r"""Stores the multi-scale receptive fields (:func:`~torch_gic.receptive_fields`) of a graph as
+    :obj:`data.field_index` and :obj:`data.field_weight`, which :class:`~torch_gic.GICConv` and :class:`~torch_gic.GIC` take as
+    :obj:`fields=(data.field_index, data.field_weight)`.
+
+    Best used as :obj:`pre_transform` of a dataset: the fields are then computed once and stored with it. PyG's
+    :class:`DataLoader` and :class:`Batch` join the fields of several graphs by themselves. The edge weights are
+    :obj:`data.edge_weight`, or ones.
+
+    Args:
+        num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`7`)
+        add_self_loops (bool, optional): Whether each vertex is in its own field. (default: :obj:`True`)
+        max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
+    """
+
+    def __init__(self, num_scales: int = 7, add_self_loops: bool = True, max_neighbors: int | None = None) -> None:
+        check_at_least(num_scales, "num_scales", 1)
+        self.num_scales = num_scales
+        self.add_self_loops = add_self_loops
+        self.max_neighbors = max_neighbors
+
+    def forward(self, data: Data) -> Data:
+        if not isinstance(data, Data):
+            raise TypeError(f"Expected 'data' to be a homogeneous Data object (got {type(data).__name__})")
+        if data.edge_index is None:
+            raise ValueError("Expected 'data' to have an 'edge_index' (got None)")
+        data.field_index, data.field_weight = receptive_fields(
+            data.edge_index,
+            data.edge_weight,
+            num_nodes=data.num_nodes,
+            num_scales=self.num_scales,
+            add_self_loops=self.add_self_loops,
+            max_neighbors=self.max_neighbors,
+        )
+        return data
+
+    def __repr__(self) -> str:
+        # PyG compares this text with the one stored beside a processed dataset: it has to name every setting.
+        return (
+            f"{self.__class__.__name__}(num_scales={self.num_scales}, add_self_loops={self.add_self_loops}, "
+            f"max_neighbors={self.max_neighbors})"
+        )
