@@ -57,9 +57,9 @@ def gaussian_encode(
             # attributes far from zero: the sums then hold nothing that has to cancel.
             z = (x - mu[k, c]) / sigma[k, c]
             q = posterior[:, c]
-            first = _sum_field(weight * q, z, member, vertex, num_nodes)
-            second = _sum_field(weight * q, z.square(), member, vertex, num_nodes)
-            count = q.new_zeros(num_nodes).index_add(0, vertex, q).unsqueeze(-1)
+            terms = (weight * q).unsqueeze(1) * torch.cat([z, z.square()], dim=1).index_select(0, member)
+            first, second = z.new_zeros(num_nodes, terms.size(1)).index_add(0, vertex, terms).chunk(2, dim=1)
+            count = q.new_zeros(num_nodes).index_add(0, vertex, q).unsqueeze(1)
             components.append(torch.stack([first / sigma[k, c], (second - count) / sigma[k, c]], dim=1))
         scales.append(torch.stack(components, dim=1))
     return torch.stack(scales, dim=1)
@@ -76,9 +76,6 @@ def component_posterior(x: Tensor, mu: Tensor, sigma: Tensor, log_pi: Tensor, me
     distance = distance - distance.detach().amin(dim=1, keepdim=True)
     distance = distance.clamp(max=torch.finfo(x.dtype).max).to(x.dtype)  # finite: a weight of zero times it is zero
     prior = log_pi - sigma.log().sum(-1)
-    posterior = torch.softmax(prior - weight.unsqueeze(1) / 2 * distance[member], dim=1)
+    posterior = torch.softmax(prior - weight.unsqueeze(1) / 2 * distance.index_select(0, member), dim=1)
     return posterior * (weight > 0).unsqueeze(1)
 
-
-def _sum_field(weight: Tensor, z: Tensor, member: Tensor, vertex: Tensor, num_nodes: int) -> Tensor:
-    return z.new_zeros(num_nodes, z.size(1)).index_add(0, vertex, weight.unsqueeze(1) * z[member])
