@@ -77,7 +77,15 @@ def draw(curves, graphs, path):
         num_centres = graph.num_nodes // 9
         leaves = graph.x[num_centres:].view(num_centres, 8)
         for i, values in enumerate(leaves):
-            left.plot(values, [i + (label - 0.5) * 0.3] * 8, "os"[label], color=color, ms=5, alpha=0.7, label=f"class {label}" if i == 0 else None)
+            left.plot(
+                values,
+                [i + (label - 0.5) * 0.3] * 8,
+                "os"[label],
+                color=color,
+                ms=5,
+                alpha=0.7,
+                label=f"class {label}" if i == 0 else None,
+            )
     left.set(xlabel="value of each leaf", ylabel="centre", title="One graph of each class: same means, other variation")
     left.legend(loc="upper right")
     for (name, runs), style in zip(curves.items(), ("--", ":", "-.", "-"), strict=True):
@@ -124,7 +132,9 @@ def main():
     print(f"{'network':<10}{'accuracy [%]':>16}{'s / epoch':>12}")
     for name, runs in curves.items():
         last = 100 * torch.tensor([curve[-1] for curve in runs])
-        print(f"{name:<10}{last.mean():>9.1f} ± {last.std(unbiased=False):<4.1f}{seconds[name] / args.runs / args.epochs:>12.2f}")
+        print(
+            f"{name:<10}{last.mean():>9.1f} ± {last.std(unbiased=False):<4.1f}{seconds[name] / args.runs / args.epochs:>12.2f}"
+        )
     try:
         draw(curves, graphs, args.picture)
         print(f"\nDrawn in {args.picture}")

@@ -125,11 +125,12 @@ def main():
             progress.set_postfix_str(f"fold {number}: best {max(result['accuracy']):.1%}")
 
     curves = 100 * np.array([fold["accuracy"] for fold in results["folds"].values()])
-    best, best_epoch = curves.max(axis=1), curves.mean(axis=0).argmax()
+    best, epoch = curves.max(axis=1), curves.mean(axis=0).argmax()
+    common = curves[:, epoch]
     seconds = sum(fold["seconds"] for fold in results["folds"].values())
     print(f"\n{args.dataset}: {len(curves)} folds, {args.epochs} epochs, {seconds / 60:.1f} minutes of one core")
     print(f"paper  {best.mean():.2f} ± {best.std():.2f}   best test epoch of each fold (optimistic)")
-    print(f"gin    {curves[:, best_epoch].mean():.2f} ± {curves[:, best_epoch].std():.2f}   epoch {best_epoch + 1}, best mean over the folds")
+    print(f"gin    {common.mean():.2f} ± {common.std():.2f}   epoch {epoch + 1}, the best mean over the folds")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ def as_edge_list(
     if num_nodes is None:
         num_nodes = highest + 1
     if highest >= num_nodes or (edge_index.numel() > 0 and int(edge_index.min()) < 0):
-        raise ValueError(f"Expected 'edge_index' to hold vertices in [0, {num_nodes - 1}] (got {int(edge_index.min())} to {highest})")
+        raise ValueError(
+            f"Expected 'edge_index' to hold vertices in [0, {num_nodes - 1}] (got {int(edge_index.min())} to {highest})"
+        )
     if edge_weight is not None:
         check_weight(edge_weight, "edge_weight", edge_index.size(1))
     return edge_index.long(), edge_weight, num_nodes

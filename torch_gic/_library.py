@@ -22,7 +22,14 @@ import torch
 PACKAGE = Path(__file__).parent
 OPS = torch.library.Library("torch_gic", "DEF")
 # What both builds (setup.py and the one at first use) pass to the compiler. The floor of the stable ABI is torch 2.10.
-COMPILE_FLAGS = ["-O3", "-g0", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-DTORCH_TARGET_VERSION=0x020a000000000000"]
+COMPILE_FLAGS = [
+    "-O3",
+    "-g0",
+    "-fvisibility=hidden",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-DTORCH_TARGET_VERSION=0x020a000000000000",
+]
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,9 @@ def backend_info() -> BackendInfo:
         else:
             ops[name] = "PyTorch reference" + (" (no kernel written yet)" if operator is None else "")
     packages = ("torch", "torch-geometric", "torch-scatter", "torch-sparse", "triton")
-    return BackendInfo(kernels.active, kernels.library, kernels.reason, ops, {package: _version(package) for package in packages})
+    return BackendInfo(
+        kernels.active, kernels.library, kernels.reason, ops, {package: _version(package) for package in packages}
+    )
 
 
 def _version(package: str) -> str | None:

@@ -14,7 +14,7 @@ from torch_gic._checks import check_at_least
 NUM_LEAVES = 8  # a centre
 NARROW, WIDE = 0.5, 1.5  # typical size of a leaf's value
 SPREAD = 0.2  # of the sizes around these two
-BACKGROUND = 20.0  # values of centres are uniform in [-BACKGROUND, BACKGROUND]
+BACKGROUND = 25.0  # values of centres are uniform in [-BACKGROUND, BACKGROUND]
 
 
 class NeighborhoodVariation(InMemoryDataset):

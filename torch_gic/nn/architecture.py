@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Layer(NamedTuple):
-    """``kind`` is "C" (convolution), "P" (coarsening) or "FC" (fully connected); a P without a size takes in the whole graph."""
+    """``kind`` is "C" (convolution), "P" (coarsening) or "FC" (fully connected); a P without a size means the whole graph."""
 
     kind: str
     size: float | None
@@ -24,12 +24,16 @@ def parse_architecture(architecture: str) -> list[Layer]:
         kind = match[1] or "P"
         size = float(match[2] or match[3]) if match[2] or match[3] else None
         if size is not None and (size <= 0 or (kind == "P" and size > 1)):
-            raise ValueError(f"Expected {where} to have " + ("a ratio in (0, 1]" if kind == "P" else "channels") + f" (got {token!r})")
+            raise ValueError(
+                f"Expected {where} to have " + ("a ratio in (0, 1]" if kind == "P" else "channels") + f" (got {token!r})"
+            )
         if kind != "FC" and any(layer.kind == "FC" for layer in layers):
             raise ValueError(f"Expected {where} to come before every FC (got {token!r})")
         if kind != "FC" and Layer("P", None) in layers:
             raise ValueError(f"Expected {where} to be FC, since the P before it leaves one vertex a graph (got {token!r})")
         layers.append(Layer(kind, size))
     if any(layer.kind == "P" for layer in layers) and Layer("P", None) not in layers:
-        raise ValueError(f"Expected 'architecture' {architecture!r}, which coarsens, to end its coarsening with a P without a ratio")
+        raise ValueError(
+            f"Expected 'architecture' {architecture!r}, which coarsens, to end its coarsening with a P without a ratio"
+        )
     return layers

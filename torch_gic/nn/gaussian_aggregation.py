@@ -40,7 +40,6 @@ class GaussianAggregation(Aggregation):
             if in_channels == -1:
                 raise ValueError("Expected 'out_channels' to be given when 'in_channels' is -1 (got None)")
             out_channels = in_channels
-        self.in_channels = in_channels
         self.out_channels = out_channels
         self.num_components = num_components
         self.mixture = GaussianMixture(in_channels, 1, num_components)
@@ -51,13 +50,14 @@ class GaussianAggregation(Aggregation):
         self.mixture.reset_parameters()
         self.lin.reset_parameters()
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         x: Tensor,
         index: Tensor | None = None,
         ptr: Tensor | None = None,
         dim_size: int | None = None,
         dim: int = -2,
+        *,
         weight: Tensor | None = None,
     ) -> Tensor:
         r"""Forward pass.
@@ -71,7 +71,7 @@ class GaussianAggregation(Aggregation):
             weight (torch.Tensor, optional): The weight :math:`a_j` of each member, non-negative; zero leaves it out.
                 (default: ones)
         """
-        return self.lin(self.encode(x, index, ptr, dim_size, dim, weight).flatten(start_dim=1))
+        return self.lin(self.encode(x, index, ptr, dim_size, dim, weight=weight).flatten(start_dim=1))
 
     def encode(
         self,
@@ -80,6 +80,7 @@ class GaussianAggregation(Aggregation):
         ptr: Tensor | None = None,
         dim_size: int | None = None,
         dim: int = -2,
+        *,
         weight: Tensor | None = None,
     ) -> Tensor:
         r"""The gradients :math:`[\partial \zeta / \partial \mu_c, \partial \zeta / \partial \sigma_c]`, without the filter:
@@ -100,4 +101,6 @@ class GaussianAggregation(Aggregation):
         return self.mixture(x, entries, weight.unsqueeze(1), dim_size).squeeze(1)
 
     def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({self.in_channels}, {self.out_channels}, num_components={self.num_components})"
+        return (
+            f"{self.__class__.__name__}({self.mixture.in_channels}, {self.out_channels}, num_components={self.num_components})"
+        )

@@ -31,9 +31,8 @@ class GaussianMixture(torch.nn.Module):
         - **output:** gradients :math:`(N, K, C, 2, d)`
     """
 
-    mu: Parameter
-    rho: Parameter
-    alpha: Parameter
+    mu: Tensor
+    rho: Tensor
 
     def __init__(self, in_channels: int, num_scales: int, num_components: int) -> None:
         super().__init__()

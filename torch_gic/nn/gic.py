@@ -69,7 +69,10 @@ class GIC(torch.nn.Module):
                 self.layers.append(VIGMMPool(channels, size, kernel))
                 self.norms.append(torch.nn.Identity())
             elif kind == "C":
-                self.layers.append(GICConv(channels, int(size), num_scales, num_components, max_neighbors=max_neighbors))
+                convolution = GICConv(  # type: ignore[abstract]  # PyG marks methods abstract that layers may leave out
+                    channels, int(size), num_scales, num_components, max_neighbors=max_neighbors
+                )
+                self.layers.append(convolution)
                 self.norms.append(BatchNorm(int(size), allow_single_element=True) if batch_norm else torch.nn.Identity())
                 channels = int(size)
             else:
@@ -108,13 +111,13 @@ class GIC(torch.nn.Module):
             batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
             batch_size = 1 if batch_size is None else batch_size
         for layer, norm in zip(self.layers, self.norms, strict=True):
-            if isinstance(layer, VIGMMPool):
-                x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch)
-                fields = None
-            else:
+            if isinstance(layer, GICConv):
                 if fields is None:  # once for all convolutions up to the next coarsening
                     fields = layer.fields(x, edge_index, edge_weight, batch)
                 x = norm(layer(x, edge_index, fields=fields)).relu()
+            else:
+                x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch)
+                fields = None
         if self.graph_level:
             x = global_max_pool(x, batch, batch_size)
         for linear in self.classifier[:-1]:

@@ -10,6 +10,7 @@ from torch.nn.parameter import Parameter
 from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import SparseTensor
 
+from torch_gic._checks import check_fields
 from torch_gic.nn.gaussian_mixture import GaussianMixture
 from torch_gic.ops import receptive_fields
 
@@ -68,7 +69,6 @@ class GICConv(MessagePassing):
         super().__init__(aggr=None)
         if not (math.isfinite(scale) and scale > 0):
             raise ValueError(f"Expected 'scale' to be positive and finite (got {scale})")
-        self.in_channels = in_channels
         self.out_channels = out_channels
         self.num_scales = num_scales
         self.num_components = num_components
@@ -87,6 +87,11 @@ class GICConv(MessagePassing):
         self.mixture.reset_parameters()
         torch.nn.init.constant_(self.log_scale, math.log(self.initial_scale))
         self.lin.reset_parameters()
+
+    @property
+    def in_channels(self) -> int:
+        """Size of each input attribute vector; -1 until the first input tells it."""
+        return self.mixture.in_channels
 
     @property
     def mu(self) -> Tensor:
@@ -124,6 +129,7 @@ class GICConv(MessagePassing):
                 :class:`~torch_gic.ReceptiveFields` transform, in place of the edges. (default: :obj:`None`)
         """
         field_index, field_weight = self.fields(x, edge_index, edge_weight, batch) if fields is None else fields
+        check_fields(field_index, field_weight, self.num_scales)
         encoding = self.encode(x, field_index, field_weight * self.log_scale.exp())
         return self.lin(encoding.flatten(start_dim=1))
 
@@ -162,7 +168,7 @@ class GICConv(MessagePassing):
     ) -> None:
         r"""Starts the mixtures from data: means drawn from :obj:`x`, deviations from its spread, and a scale
         :math:`s_k` with which the mean weight of a field member is 1 in every scale."""
-        field_index, field_weight = self.fields(x, edge_index, edge_weight) if fields is None else fields
+        _, field_weight = self.fields(x, edge_index, edge_weight) if fields is None else fields
         self.mixture.init_from_data(x, generator)
         present = (field_weight > 0).sum(dim=0).clamp(min=1)
         mean_weight = field_weight.sum(dim=0) / present

@@ -113,4 +113,4 @@ class VIGMMPool(torch.nn.Module):
 
     def __repr__(self) -> str:
         select = self.select
-        return f"{self.__class__.__name__}({select.in_channels}, ratio={select.ratio}, kernel={select.kernel!r})"
+        return f"{self.__class__.__name__}({select.lin.in_channels}, ratio={select.ratio}, kernel={select.kernel!r})"

@@ -50,7 +50,6 @@ class VIGMMSelect(Select):
         check_at_least(num_iterations, "num_iterations", 1)
         if in_channels != -1:
             check_at_least(in_channels, "in_channels", 1)
-        self.in_channels = in_channels
         self.ratio = ratio
         self.kernel = kernel
         self.beta = beta
@@ -72,7 +71,7 @@ class VIGMMSelect(Select):
         return (self.ratio * num_vertices.double()).ceil().long()
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, batch: Tensor) -> SelectOutput:
-        check_features(x, self.in_channels)
+        check_features(x, self.lin.in_channels)
         num_nodes, num_graphs = x.size(0), int(batch.max()) + 1 if batch.numel() > 0 else 0
         size = torch.bincount(batch, minlength=num_graphs)
         num_clusters = self.num_clusters(size)
@@ -111,4 +110,4 @@ class VIGMMSelect(Select):
             cluster[seed[empty]] = empty.nonzero().squeeze(1)
 
     def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({self.in_channels}, ratio={self.ratio}, kernel={self.kernel!r})"
+        return f"{self.__class__.__name__}({self.lin.in_channels}, ratio={self.ratio}, kernel={self.kernel!r})"

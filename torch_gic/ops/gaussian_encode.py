@@ -72,10 +72,11 @@ def component_posterior(x: Tensor, mu: Tensor, sigma: Tensor, log_pi: Tensor, me
     """
     # Mahalanobis distances of attributes far from all means are huge and nearly equal. Only their differences enter:
     # taken in float64 before rounding, they survive, and the nearest component keeps the exponent 0 for any weight.
-    distance = torch.stack([((x.double() - m) / s).square().sum(-1) for m, s in zip(mu.double(), sigma.double(), strict=True)], dim=1)
+    distance = torch.stack(
+        [((x.double() - m) / s).square().sum(-1) for m, s in zip(mu.double(), sigma.double(), strict=True)], dim=1
+    )
     distance = distance - distance.detach().amin(dim=1, keepdim=True)
     distance = distance.clamp(max=torch.finfo(x.dtype).max).to(x.dtype)  # finite: a weight of zero times it is zero
     prior = log_pi - sigma.log().sum(-1)
     posterior = torch.softmax(prior - weight.unsqueeze(1) / 2 * distance.index_select(0, member), dim=1)
     return posterior * (weight > 0).unsqueeze(1)
-

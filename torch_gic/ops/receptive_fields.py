@@ -70,7 +70,11 @@ def receptive_fields(
     weight = torch.ones(row.numel(), dtype=torch.float64, device=row.device) if weight is None else weight.double()
     vertices = torch.arange(num_nodes, device=row.device)
     if add_self_loops:
-        row, col, weight = torch.cat([row, vertices]), torch.cat([col, vertices]), torch.cat([weight, weight.new_ones(num_nodes)])
+        row, col, weight = (
+            torch.cat([row, vertices]),
+            torch.cat([col, vertices]),
+            torch.cat([weight, weight.new_ones(num_nodes)]),
+        )
     present = weight > 0
     row, col, weight = _sum_duplicates(row[present], col[present], weight[present], num_nodes)
 
@@ -78,7 +82,9 @@ def receptive_fields(
     log_degree = torch.zeros(num_nodes, dtype=torch.float64, device=row.device)
     walk = (vertices, vertices, torch.ones_like(log_degree))
     scales = []
-    steps = None if max_neighbors is None else _strongest(row, _step(row, col, weight, log_degree, num_nodes)[0], max_neighbors)
+    steps = (
+        None if max_neighbors is None else _strongest(row, _step(row, col, weight, log_degree, num_nodes)[0], max_neighbors)
+    )
     for _ in range(num_scales):
         transition, log_degree = _step(row, col, weight, log_degree, num_nodes)
         kept = slice(None) if steps is None else steps

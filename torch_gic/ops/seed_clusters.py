@@ -11,7 +11,8 @@ from torch_gic._library import OPS, load_kernels
 UNREACHED = torch.iinfo(torch.int64).max
 
 OPS.define(
-    "seed_clusters(Tensor rowptr, Tensor col, Tensor priority, Tensor ptr, Tensor offset, SymInt num_clusters) -> (Tensor, Tensor)"
+    "seed_clusters(Tensor rowptr, Tensor col, Tensor priority, Tensor ptr, Tensor offset, SymInt num_clusters)"
+    " -> (Tensor, Tensor)"
 )
 
 
@@ -67,10 +68,12 @@ def reference(
         asking = offset.diff() > c
         candidate = asking[batch]
         for preference in (distance, priority, -vertex):
-            preferred = torch.where(candidate, preference, torch.finfo(torch.float64).min if preference.is_floating_point() else -UNREACHED)
+            preferred = torch.where(
+                candidate, preference, torch.finfo(torch.float64).min if preference.is_floating_point() else -UNREACHED
+            )
             candidate = candidate & (preferred == scatter(preferred, batch, dim_size=num_graphs, reduce="max")[batch])
         new = candidate.nonzero().view(-1)
-        seed[offset[:-1][asking]+c] = new
+        seed[offset[:-1][asking] + c] = new
         distance[new], cluster[new] = 0, c
         frontier, hops = candidate, 0
         while bool(frontier.any()):
@@ -83,7 +86,5 @@ def reference(
 
 
 @torch.library.register_fake("torch_gic::seed_clusters", lib=OPS)
-def _(
-    rowptr: Tensor, col: Tensor, priority: Tensor, ptr: Tensor, offset: Tensor, num_clusters: int
-) -> tuple[Tensor, Tensor]:
+def _(rowptr: Tensor, col: Tensor, priority: Tensor, ptr: Tensor, offset: Tensor, num_clusters: int) -> tuple[Tensor, Tensor]:
     return torch.empty_like(priority, dtype=torch.int64), offset.new_empty(num_clusters)

@@ -24,7 +24,9 @@ def undirected_adjacency(edge_index: Tensor, edge_weight: Tensor, num_nodes: int
     entries = torch.cat([edge_index, edge_index.flip(0)], dim=1)
     weight = edge_weight.detach().double().repeat(2) / 2
     present = weight > 0
-    return torch.sparse_coo_tensor(entries[:, present], weight[present], (num_nodes, num_nodes), check_invariants=False).coalesce()
+    return torch.sparse_coo_tensor(
+        entries[:, present], weight[present], (num_nodes, num_nodes), check_invariants=False
+    ).coalesce()
 
 
 def vertex_volume(adjacency: Tensor, batch: Tensor, num_graphs: int) -> Tensor:

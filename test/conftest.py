@@ -1,0 +1,69 @@
+"""Graphs that many tests share: random ones, and the odd ones that break software."""
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+
+def random_graph(num_nodes=12, num_edges=30, channels=5, seed=0, directed=False, dtype=torch.float64):
+    """A random graph with random weights (parallel edges and self-loops among them) and random attributes."""
+    generator = torch.Generator().manual_seed(seed)
+    edge_index = torch.randint(num_nodes, (2, num_edges), generator=generator)
+    edge_weight = torch.rand(num_edges, generator=generator, dtype=dtype) + 0.1
+    if not directed:
+        edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+        edge_weight = edge_weight.repeat(2)
+    x = torch.randn(num_nodes, channels, generator=generator, dtype=dtype)
+    return Data(x=x, edge_index=edge_index, edge_weight=edge_weight)
+
+
+def odd_graph(name, channels=5, dtype=torch.float64):
+    """One of the graphs in ODD_GRAPHS."""
+    edges, num_nodes, weight = ODD_GRAPHS[name]
+    edge_index = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t().contiguous()
+    x = torch.randn(num_nodes, channels, generator=torch.Generator().manual_seed(1), dtype=dtype)
+    return Data(x=x, edge_index=edge_index, edge_weight=torch.full((edge_index.size(1),), weight, dtype=dtype))
+
+
+CLIQUE = [(i, j) for i in range(5) for j in range(5) if i != j]
+STAR = [(0, i) for i in range(1, 9)] + [(i, 0) for i in range(1, 9)]
+ODD_GRAPHS = {
+    "empty": ([], 0, 1.0),
+    "one vertex": ([], 1, 1.0),
+    "one loop": ([(0, 0)], 1, 1.0),
+    "isolated vertices": ([], 7, 1.0),
+    "isolated and joined": ([(0, 1), (1, 0)], 6, 1.0),
+    "two parts": ([(0, 1), (1, 0), (2, 3), (3, 2), (3, 4), (4, 3)], 5, 1.0),
+    "directed path": ([(0, 1), (1, 2), (2, 3)], 4, 1.0),
+    "parallel edges": ([(0, 1), (0, 1), (1, 0), (1, 0)], 3, 1.0),
+    "loops": ([(0, 0), (1, 1), (0, 1), (1, 0)], 2, 1.0),
+    "clique": (CLIQUE, 5, 1.0),
+    "star": (STAR, 9, 1.0),
+    "huge weights": (CLIQUE, 6, 1e30),
+    "tiny weights": (CLIQUE, 6, 1e-30),
+    "zero weights": (CLIQUE, 5, 0.0),
+}
+
+
+@pytest.fixture(params=sorted(ODD_GRAPHS))
+def odd(request):
+    return odd_graph(request.param)
+
+
+@pytest.fixture
+def graphs():
+    """Four graphs of different sizes, one of them without an edge, and their batch."""
+    parts = [random_graph(n, e, seed=n) for n, e in ((9, 20), (1, 0), (14, 25), (5, 4))]
+    return parts, Batch.from_data_list(parts)
+
+
+def permute(data, seed=0):
+    """The same graph with its vertices in another order: vertex i becomes vertex order[i]."""
+    order = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(seed))
+    x = torch.empty_like(data.x)
+    x[order] = data.x
+    batch = None
+    if data.batch is not None:
+        batch = torch.empty_like(data.batch)
+        batch[order] = data.batch
+    return Data(x=x, edge_index=order[data.edge_index], edge_weight=data.edge_weight, batch=batch), order

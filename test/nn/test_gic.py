@@ -1,0 +1,148 @@
+import copy
+
+import pytest
+import torch
+from conftest import ODD_GRAPHS, odd_graph, permute
+from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+
+from torch_gic import GIC, GICConv, ReceptiveFields, VIGMMPool
+from torch_gic.nn.architecture import Layer, parse_architecture
+
+PAPER = "C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)"
+SMALL = "C(8)-P(0.5)-C(6)-P-FC(7)"
+
+
+def network(architecture=SMALL, **kwargs):
+    torch.manual_seed(0)
+    return GIC(5, 3, architecture, **{"num_scales": 2, "num_components": 3} | kwargs).double()
+
+
+def test_notation():
+    assert parse_architecture(PAPER) == [
+        Layer("C", 64), Layer("P", 0.25), Layer("C", 128), Layer("P", 0.25), Layer("C", 256), Layer("P", None), Layer("FC", 256)
+    ]  # fmt: skip
+    assert parse_architecture(" C(3) - P ") == [Layer("C", 3), Layer("P", None)]
+    assert parse_architecture("P-FC(2)") == [Layer("P", None), Layer("FC", 2)]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "message"),
+    [
+        ("", "layer 1 .* to be C"),
+        ("C(64)-X(3)", r"layer 2 .* \(got 'X\(3\)'\)"),
+        ("C(64)--P", "layer 2 .*got ''"),
+        ("C(6.5)-P", r"layer 1 .*got 'C\(6.5\)'"),
+        ("C-P", "layer 1 .*got 'C'"),
+        ("C(0)-P", "channels"),
+        ("C(4)-P(1.5)-P", r"a ratio in \(0, 1\] .*P\(1.5\)"),
+        ("C(4)-P(0)-P", "a ratio"),
+        ("C(4)-P(0.5)-FC(3)", "end its coarsening with a P"),
+        ("C(4)-P-C(3)", "to be FC"),
+        ("FC(4)-C(3)", "before every FC"),
+    ],
+)
+def test_bad_notation(architecture, message):
+    with pytest.raises(ValueError, match=message):
+        GIC(5, 2, architecture)
+
+
+def test_the_network_of_the_paper():
+    model = GIC(39, 2)
+    assert str(model) == f"GIC(39, 2, {PAPER!r})"
+    widths = [(m.in_channels, m.out_channels) for m in model.layers if isinstance(m, GICConv)]
+    assert widths == [(39, 64), (64, 128), (128, 256)]
+    assert [m.select.ratio for m in model.layers if isinstance(m, VIGMMPool)] == [0.25, 0.25]
+    assert [(m.in_channels, m.out_channels) for m in model.classifier] == [(256, 256), (256, 2)]
+
+
+def test_graph_and_vertex_level(graphs):
+    _, batch = graphs
+    assert network()(batch.x, batch.edge_index, batch.edge_weight, batch.batch).shape == (4, 3)
+    assert network("C(8)-C(6)-FC(7)")(batch.x, batch.edge_index, batch.edge_weight).shape == (batch.num_nodes, 3)
+    assert network()(batch.x, batch.edge_index).shape == (1, 3)
+
+
+def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs):
+    parts, batch = graphs
+    model = network().eval()
+    out = model(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
+    for number, part in enumerate(parts):
+        torch.testing.assert_close(model(part.x, part.edge_index, part.edge_weight)[0], out[number], rtol=1e-6, atol=1e-6)
+    data = Data(x=batch.x, edge_index=batch.edge_index, edge_weight=batch.edge_weight, batch=batch.batch)
+    moved, _ = permute(data)
+    torch.testing.assert_close(model(moved.x, moved.edge_index, moved.edge_weight, moved.batch), out, rtol=1e-6, atol=1e-6)
+    vertex_model = network("C(8)-C(6)").eval()
+    moved, order = permute(parts[0])
+    torch.testing.assert_close(
+        vertex_model(moved.x, moved.edge_index, moved.edge_weight)[order],
+        vertex_model(parts[0].x, parts[0].edge_index, parts[0].edge_weight),
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+def test_loader_with_stored_fields_and_empty_graphs():
+    names = ["two parts", "empty", "star", "one vertex", "empty"]
+    data = [ReceptiveFields(2)(odd_graph(name)) for name in names]
+    batch = next(iter(DataLoader(data, batch_size=5)))
+    model = network().eval()
+    fields = (batch.field_index, batch.field_weight)
+    out = model(batch.x, batch.edge_index, batch.edge_weight, batch.batch, batch_size=5, fields=fields)
+    assert out.shape == (5, 3)
+    torch.testing.assert_close(out[1], out[4])
+    torch.testing.assert_close(model(batch.x, batch.edge_index, batch.edge_weight, batch.batch, batch_size=5), out)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_odd_graphs_alone_and_together(training):
+    model = network().train(training)
+    for name in ODD_GRAPHS:
+        data = odd_graph(name)
+        assert bool(torch.isfinite(model(data.x, data.edge_index, data.edge_weight)).all()), name
+    batch = Batch.from_data_list([odd_graph(name) for name in ODD_GRAPHS])
+    out = model(batch.x, batch.edge_index, batch.edge_weight, batch.batch, batch_size=len(ODD_GRAPHS))
+    assert out.shape == (len(ODD_GRAPHS), 3)
+    out.square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert bool(torch.isfinite(parameter.grad).all()), name
+
+
+def test_options_copies_and_state(graphs):
+    _, batch = graphs
+    arguments = (batch.x, batch.edge_index, batch.edge_weight, batch.batch)
+    model = network(dropout=0.5).eval()
+    out = model(*arguments)
+    assert torch.equal(copy.deepcopy(model)(*arguments), out)
+    other = network(dropout=0.5).eval()
+    other.reset_parameters()
+    assert not torch.equal(other(*arguments), out)
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(*arguments), out)
+    assert not torch.equal(model.train()(*arguments), model(*arguments))  # dropout
+    for options in ({"batch_norm": False}, {"kernel": "laplacian"}, {"max_neighbors": 3}):
+        assert network(**options)(*arguments).shape == (4, 3)
+    lazy = GIC(-1, 3, SMALL, num_scales=2, num_components=3).double()
+    assert lazy(*arguments).shape == (4, 3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'hidden'"):
+        network(hidden=3)
+
+
+def test_learns_a_small_task():
+    generator = torch.Generator().manual_seed(0)
+    graphs = []
+    for label in (0, 1) * 20:  # neighbours spread narrowly or widely around zero
+        ring = torch.stack([torch.arange(10), torch.arange(1, 11) % 10])
+        x = (1 + 2 * label) * torch.randn(10, 1, generator=generator)
+        graphs.append(Data(x=x, edge_index=torch.cat([ring, ring.flip(0)], dim=1), y=torch.tensor([label])))
+    batch = Batch.from_data_list(graphs)
+    torch.manual_seed(0)
+    model = GIC(1, 2, "C(8)-P(0.5)-C(8)-P-FC(8)", num_scales=2, num_components=3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(batch.x, batch.edge_index, batch=batch.batch), batch.y)
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.2

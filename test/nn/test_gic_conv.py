@@ -1,0 +1,192 @@
+import copy
+import pickle
+
+import pytest
+import torch
+from conftest import random_graph
+from torch_geometric import EdgeIndex
+from torch_geometric.nn import MessagePassing
+from torch_geometric.testing import withPackage
+from torch_geometric.utils import coalesce, to_torch_coo_tensor, to_torch_csc_tensor, to_torch_csr_tensor
+
+from torch_gic import GICConv, receptive_fields
+
+
+def layer(in_channels=5, out_channels=6, **kwargs):
+    torch.manual_seed(0)
+    return GICConv(in_channels, out_channels, **{"num_scales": 3, "num_components": 4} | kwargs).double()
+
+
+def simple_graph():
+    """A directed graph without parallel edges, which sparse matrices cannot hold."""
+    data = random_graph(directed=True)
+    data.edge_index, data.edge_weight = coalesce(data.edge_index, data.edge_weight)
+    return data
+
+
+def test_is_a_pyg_layer():
+    conv = GICConv(39, 64)
+    assert isinstance(conv, MessagePassing)
+    assert str(conv) == "GICConv(39, 64, num_scales=7, num_components=7)"
+    data = random_graph(channels=39, dtype=torch.float32)
+    assert conv(data.x, data.edge_index).shape == (12, 64)
+    assert conv(data.x, data.edge_index, data.edge_weight).shape == (12, 64)
+
+
+@pytest.mark.parametrize(("channels", "printed"), [(39, 244_608), (3, 18_816)])
+def test_the_filter_has_the_size_the_paper_prints(channels, printed):
+    conv = GICConv(channels, 64)
+    assert conv.lin.weight.numel() == printed
+    assert [p.numel() for p in conv.parameters()].count(printed) == 1
+
+
+def test_parameters_of_the_mixtures():
+    conv = layer()
+    assert conv.mu.shape == conv.sigma.shape == (3, 4, 5)
+    torch.testing.assert_close(conv.sigma, torch.ones_like(conv.sigma), atol=1e-6, rtol=0)
+    torch.testing.assert_close(conv.pi.sum(-1), torch.ones(3, dtype=torch.float64))
+    with torch.no_grad():
+        conv.mixture.rho.fill_(-1e4)  # far below anything training reaches
+    assert conv.sigma.min() > 0
+
+
+def test_forward_is_filter_of_encoding_with_the_scale_applied():
+    conv, data = layer(scale=3.0), random_graph()
+    field_index, field_weight = receptive_fields(data.edge_index, data.edge_weight, num_nodes=12, num_scales=3)
+    encoding = conv.encode(data.x, field_index, 3.0 * field_weight)
+    assert encoding.shape == (12, 3, 4, 2, 5)
+    expected = encoding.flatten(1) @ conv.lin.weight.t() + conv.lin.bias
+    torch.testing.assert_close(conv(data.x, data.edge_index, data.edge_weight), expected)
+    torch.testing.assert_close(conv(data.x, data.edge_index, fields=(field_index, field_weight)), expected)
+
+
+def test_edge_index_in_every_form():
+    conv, data = layer(), simple_graph()
+    expected = conv(data.x, data.edge_index, data.edge_weight)
+    for convert in (to_torch_coo_tensor, to_torch_csr_tensor, to_torch_csc_tensor):
+        transposed = convert(data.edge_index.flip(0), data.edge_weight, size=(12, 12))
+        torch.testing.assert_close(conv(data.x, transposed), expected)
+    edges = EdgeIndex(data.edge_index, sparse_size=(12, 12))
+    torch.testing.assert_close(conv(data.x, edges, data.edge_weight), expected)
+    with pytest.raises(ValueError, match="'edge_weight' to be None"):
+        conv(data.x, to_torch_coo_tensor(data.edge_index, size=(12, 12)), data.edge_weight)
+
+
+@withPackage("torch_sparse")
+def test_sparse_tensor():
+    from torch_sparse import SparseTensor
+
+    conv, data = layer(), simple_graph()
+    row, col = data.edge_index
+    transposed = SparseTensor(row=col, col=row, value=data.edge_weight, sparse_sizes=(12, 12))
+    torch.testing.assert_close(conv(data.x, transposed), conv(data.x, data.edge_index, data.edge_weight))
+
+
+def test_lazy_channels():
+    conv, data = GICConv(-1, 6, num_scales=2, num_components=3), random_graph(dtype=torch.float32)
+    copies = [copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))]
+    out = conv(data.x, data.edge_index)
+    assert conv.mu.shape == (2, 3, 5)
+    assert str(conv).startswith("GICConv(5, 6")
+    for lazy in (*copies, GICConv(-1, 6, num_scales=2, num_components=3)):
+        lazy.load_state_dict(conv.state_dict())
+        torch.testing.assert_close(lazy(data.x, data.edge_index), out)
+    assert all(bool(torch.isfinite(p).all()) for p in conv.parameters())
+
+
+def test_copies_and_state():
+    conv, data = layer(), random_graph()
+    out = conv(data.x, data.edge_index)
+    other = layer()
+    other.reset_parameters()
+    assert not torch.equal(other(data.x, data.edge_index), out)
+    other.load_state_dict(conv.state_dict())
+    for twin in (other, copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
+        assert torch.equal(twin(data.x, data.edge_index), out)
+
+
+def test_gradients_reach_every_parameter():
+    conv, data = layer(), random_graph()
+    conv(data.x, data.edge_index, data.edge_weight).square().sum().backward()
+    for name, parameter in conv.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().max() > 0, name
+    assert layer(train_scale=False).log_scale.requires_grad is False
+
+
+def test_options():
+    data = random_graph()
+    assert "bias" not in dict(layer(bias=False).lin.named_parameters()) or layer(bias=False).lin.bias is None
+    conv = layer(add_self_loops=False)
+    alone = conv.encode(data.x, *conv.fields(data.x, torch.empty(2, 0, dtype=torch.long)))
+    assert alone.abs().max() == 0  # without loops and edges all fields are empty
+    conv = layer(max_neighbors=2)
+    assert torch.bincount(conv.fields(data.x, data.edge_index)[0][1]).max() <= 2
+
+
+def test_init_from_data_wakes_the_components():
+    torch.manual_seed(0)
+    data = random_graph(60, 120, channels=8)
+    x = 30 + 5 * data.x  # far from where a new layer has its means
+    conv = GICConv(8, 4).double()
+    fields = receptive_fields(data.edge_index, num_nodes=60)
+    conv.init_from_data(x, data.edge_index, fields=fields, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(conv.mu.mean(), x.mean(), atol=3.0, rtol=0)
+    torch.testing.assert_close(conv.sigma[0, 0], x.std(dim=0, unbiased=False))
+    used = fields[1] > 0
+    mean = (fields[1] * conv.log_scale.exp()).sum(0) / used.sum(0)
+    torch.testing.assert_close(mean, torch.ones_like(mean))
+    entropy = conv.entropy(x, *fields)
+    assert entropy.shape == (7,)
+    assert bool(((entropy > 0) & (entropy < 0.9)).all())
+    idle = GICConv(8, 4, scale=1e-6).double()
+    torch.testing.assert_close(idle.entropy(data.x, *fields), torch.ones(7, dtype=torch.float64), atol=1e-3, rtol=0)
+
+
+def test_odd_graphs(odd):
+    conv = layer()
+    out = conv(odd.x.requires_grad_(), odd.edge_index, odd.edge_weight)
+    assert out.shape == (odd.num_nodes, 6)
+    assert bool(torch.isfinite(out).all())
+    out.sum().backward()
+    assert bool(torch.isfinite(odd.x.grad).all())
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "arguments"),
+    [
+        (ValueError, "'in_channels' to be at least 1.*0", {"in_channels": 0}),
+        (ValueError, "'num_scales' to be at least 1.*0", {"num_scales": 0}),
+        (ValueError, "'num_components' to be at least 1.*-2", {"num_components": -2}),
+        (ValueError, "'scale' to be positive.*0", {"scale": 0.0}),
+        (ValueError, "'scale' to be positive.*nan", {"scale": float("nan")}),
+        (TypeError, "unexpected keyword argument 'aggr'", {"aggr": "mean"}),
+    ],
+)
+def test_bad_settings(error, message, arguments):
+    with pytest.raises(error, match=message):
+        GICConv(**{"in_channels": 5, "out_channels": 6} | arguments)
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "arguments"),
+    [
+        (ValueError, r"'x' to have shape \[num_nodes, 5\].*\[12, 4\]", {"x": torch.randn(12, 4)}),
+        (ValueError, r"'x' to have shape \[num_nodes, 5\].*\[12\]", {"x": torch.randn(12)}),
+        (TypeError, "'x' to be floating point.*int64", {"x": torch.ones(12, 5, dtype=torch.long)}),
+        (ValueError, "'edge_index' to hold vertices", {"x": torch.randn(3, 5)}),
+        (ValueError, "'edge_weight' to be non-negative", {"edge_weight": -torch.ones(60)}),
+        (ValueError, r"'batch' to have shape \[12\]", {"batch": torch.zeros(3, dtype=torch.long)}),
+        (
+            ValueError,
+            r"'field_weight' to have shape .*\[4, 7\].*\[4, 3\]",
+            {"fields": (torch.zeros(2, 4).long(), torch.ones(4, 3))},
+        ),
+        (ValueError, r"'field_index' to have shape", {"fields": (torch.zeros(4).long(), torch.ones(4, 7))}),
+        (TypeError, "unexpected keyword argument 'edge_attr'", {"edge_attr": torch.ones(60)}),
+    ],
+)
+def test_bad_input(error, message, arguments):
+    data = random_graph(dtype=torch.float32)
+    with pytest.raises(error, match=message):
+        GICConv(5, 6)(**{"x": data.x, "edge_index": data.edge_index} | arguments)

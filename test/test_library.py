@@ -1,0 +1,142 @@
+"""The chain of kernels: compiled at installation, else at first use, else the reference. Each link in its own process."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import torch_gic
+
+ROOT = Path(__file__).parents[1]
+PROGRAM = """
+import json, torch, torch_gic
+info = torch_gic.backend_info()
+x = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+edges = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+torch.manual_seed(0)
+cluster = torch_gic.VIGMMPool(3, 0.5)(x, edges).select.cluster_index.tolist()
+print(json.dumps([info.cpu, info.reason, info.ops["seed_clusters"], cluster, str(info), torch_gic.__file__]))
+"""
+has_compiler = shutil.which(os.environ.get("CXX", "c++")) is not None
+needs_compiler = pytest.mark.skipif(not has_compiler, reason="no C++ compiler here")
+
+
+def run(folder, **environment):
+    """What backend_info() and a small pooling say in a new process that imports torch_gic from `folder`."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | {"PYTHONPATH": str(folder)} | {name: str(value) for name, value in environment.items()},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert Path(result[-1]).is_relative_to(folder)
+    return result
+
+
+@pytest.fixture
+def pure(tmp_path):
+    """The package as a wheel without a compiled extension has it."""
+    shutil.copytree(ROOT / "torch_gic", tmp_path / "torch_gic", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    shutil.copytree(ROOT / "csrc", tmp_path / "torch_gic" / "csrc")
+    return tmp_path
+
+
+def test_reference_on_request(pure):
+    cpu, reason, op, _, text, _ = run(pure, TORCH_GIC_KERNELS="reference")
+    assert cpu == "reference"
+    assert reason == "TORCH_GIC_KERNELS=reference is set"
+    assert op == "PyTorch reference"
+    assert "CPU kernels: reference" in text
+    assert "because: TORCH_GIC_KERNELS=reference is set" in text
+
+
+def test_no_compiler(pure):
+    cpu, reason, _, cluster, _, _ = run(pure, CXX="no-such-compiler", TORCH_GIC_CACHE=pure / "cache")
+    assert cpu == "reference"
+    assert "no-such-compiler not found" in reason
+    assert cluster == run(pure, TORCH_GIC_KERNELS="reference")[3]
+
+
+@needs_compiler
+def test_compiled_at_first_use_and_found_again(pure):
+    cpu, reason, op, cluster, _, _ = run(pure, TORCH_GIC_CACHE=pure / "cache")
+    assert cpu == "compiled at first use", reason
+    assert op.startswith("C++")
+    (library,) = (pure / "cache").iterdir()
+    before = library.stat().st_mtime_ns
+    assert run(pure, TORCH_GIC_CACHE=pure / "cache")[0] == "compiled at first use"
+    assert library.stat().st_mtime_ns == before
+    assert cluster == run(pure, TORCH_GIC_KERNELS="reference")[3]
+
+
+@needs_compiler
+def test_sources_that_do_not_compile(pure):
+    (pure / "torch_gic" / "csrc" / "library.cpp").write_text("#error this is broken\n")
+    cpu, reason, _, cluster, _, _ = run(pure, TORCH_GIC_CACHE=pure / "cache")
+    assert cpu == "reference"
+    assert "this is broken" in reason
+    assert len(cluster) == 6
+
+
+def test_an_extension_that_does_not_load(pure):
+    (pure / "torch_gic" / "_C.abi3.so").write_bytes(b"not a library")
+    cpu, reason, _, _, _, _ = run(pure, CXX="no-such-compiler", TORCH_GIC_CACHE=pure / "cache")
+    assert cpu == "reference"
+    assert "_C.abi3.so did not load" in reason
+
+
+def test_a_cache_that_cannot_be_written(pure):
+    (pure / "file").write_text("in the way")
+    cpu, reason, _, _, _, _ = run(pure, TORCH_GIC_CACHE=pure / "file" / "cache")
+    assert cpu == "reference"
+    assert "compiling at first use failed" in reason
+
+
+@pytest.fixture
+def install(tmp_path):
+    """Installs a copy of the sources (building leaves files behind) and returns the folder it is installed in."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    for folder in ("torch_gic", "csrc"):
+        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    for file in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, source)
+
+    def run_pip(**environment):
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps"]
+        done = subprocess.run(
+            [*command, "--target", str(target), str(source)], env=os.environ | environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return target
+
+    return run_pip
+
+
+@needs_compiler
+def test_compiled_at_installation(install):
+    target = install()
+    cpu, reason, op, cluster, _, _ = run(target, CXX="no-such-compiler")
+    assert cpu == "compiled extension"
+    assert reason is None
+    assert op.startswith("C++")
+    assert cluster == run(target, TORCH_GIC_KERNELS="reference")[3]
+
+
+def test_installs_without_a_compiler(install):
+    target = install(CC="no-such-compiler", CXX="no-such-compiler")
+    assert run(target, CXX="no-such-compiler")[0] == "reference"
+
+
+def test_info_here():
+    info = torch_gic.backend_info()
+    assert info.versions["torch"] == torch.__version__
+    assert set(info.ops) == {"receptive_fields", "gaussian_encode", "seed_clusters", "vigmm"}
+    assert info.cpu in str(info)
