@@ -47,7 +47,8 @@ std::tuple<Tensor, Tensor> seed_clusters(Tensor rowptr, Tensor col, Tensor prior
   const auto* order = priority.const_data_ptr<double>();
   for (int64_t g = 0; g + 1 < ptr.numel(); ++g) {
     STD_TORCH_CHECK(first[g + 1] - first[g] <= graph[g + 1] - graph[g], "Expected at most one cluster a vertex (got ",
-                    first[g + 1] - first[g], " clusters for the ", graph[g + 1] - graph[g], " vertices of graph ", g, ")");
+                    first[g + 1] - first[g], " clusters for the ", graph[g + 1] - graph[g], " vertices of graph ", g,
+                    ")");
   }
   auto* clusters = cluster.mutable_data_ptr<int64_t>();
   auto* seeds = seed.mutable_data_ptr<int64_t>();

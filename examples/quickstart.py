@@ -15,7 +15,7 @@ from torch_geometric.nn import GCN, GIN, BatchNorm, global_max_pool
 from tqdm import tqdm
 
 from torch_gic import GIC, ReceptiveFields
-from torch_gic.datasets import NeighborhoodVariation
+from torch_gic.datasets import NUM_LEAVES, NeighborhoodVariation
 
 NUM_SCALES = 2
 
@@ -71,32 +71,30 @@ def draw(curves, graphs, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
-    for label, color in ((0, "tab:orange"), (1, "tab:blue")):
+    figure, axes = plt.subplots(1, 3, figsize=(14, 4), width_ratios=(1, 1, 1.4))
+    for label, (title, ax) in enumerate(zip(("class 0: each centre has both", "class 1: narrow or wide"), axes, strict=False)):
         graph = next(graph for graph in graphs if int(graph.y) == label)
-        num_centres = graph.num_nodes // 9
-        leaves = graph.x[num_centres:].view(num_centres, 8)
-        for i, values in enumerate(leaves):
-            left.plot(
-                values,
-                [i + (label - 0.5) * 0.3] * 8,
-                "os"[label],
-                color=color,
-                ms=5,
-                alpha=0.7,
-                label=f"class {label}" if i == 0 else None,
-            )
-    left.set(xlabel="value of each leaf", ylabel="centre", title="One graph of each class: same means, other variation")
-    left.legend(loc="upper right")
+        num_centres = graph.num_nodes // (1 + NUM_LEAVES)
+        leaves = graph.x[num_centres:].view(num_centres, NUM_LEAVES)
+        for centre, values in enumerate(leaves):
+            ax.plot(values, [centre + 1] * NUM_LEAVES, "o", color="tab:blue", ms=6, alpha=0.6)
+        ax.plot(leaves.mean(dim=1), range(1, num_centres + 1), "k|", ms=12)
+        ax.set(
+            xlabel="values of its leaves (bar: their mean)",
+            ylabel="centre",
+            title=title,
+            xlim=(-2.4, 2.4),
+            yticks=range(1, num_centres + 1),
+        )
+    ax = axes[2]
     for (name, runs), style in zip(curves.items(), ("--", ":", "-.", "-"), strict=True):
-        mean = torch.tensor(runs).mean(dim=0) * 100
-        right.plot(range(1, len(mean) + 1), mean, style, lw=2, label=name)
-    right.axhline(50, color="0.6", lw=1)
-    right.text(1, 51, "chance", color="0.4")
-    right.set(xlabel="epoch", ylabel="test accuracy [%]", ylim=(40, 102), title="Mean over the runs")
-    right.legend(loc="center right")
+        ax.plot(range(1, len(runs[0]) + 1), 100 * torch.tensor(runs).mean(dim=0), style, lw=2, label=name)
+    ax.axhline(50, color="0.6", lw=1, zorder=0, label="chance")
+    ax.set(xlabel="epoch", ylabel="accuracy on unseen graphs [%]", ylim=(30, 102), title=f"mean of {len(runs)} runs")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.legend(loc="center right")
     figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=110)
 
 
 def main():

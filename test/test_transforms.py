@@ -36,7 +36,7 @@ def test_as_transform_and_pre_transform_of_a_dataset():
 
 
 def test_bad_input():
-    with pytest.raises(TypeError, match="homogeneous Data object .got HeteroData"):
+    with pytest.raises(TypeError, match=r"homogeneous Data object \(got HeteroData\)"):
         ReceptiveFields()(HeteroData())
     with pytest.raises(ValueError, match="to have an 'edge_index'"):
         ReceptiveFields()(Data(x=torch.ones(3, 1)))

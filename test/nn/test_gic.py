@@ -19,9 +19,8 @@ def network(architecture=SMALL, **kwargs):
 
 
 def test_notation():
-    assert parse_architecture(PAPER) == [
-        Layer("C", 64), Layer("P", 0.25), Layer("C", 128), Layer("P", 0.25), Layer("C", 256), Layer("P", None), Layer("FC", 256)
-    ]  # fmt: skip
+    expected = [("C", 64), ("P", 0.25), ("C", 128), ("P", 0.25), ("C", 256), ("P", None), ("FC", 256)]
+    assert parse_architecture(PAPER) == [Layer(*layer) for layer in expected]
     assert parse_architecture(" C(3) - P ") == [Layer("C", 3), Layer("P", None)]
     assert parse_architecture("P-FC(2)") == [Layer("P", None), Layer("FC", 2)]
 

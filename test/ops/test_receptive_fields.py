@@ -47,7 +47,8 @@ def test_odd_graphs_equal_the_dense_formula(name, add_self_loops):
 
 
 def test_by_hand():
-    # A path 0 - 1 - 2 with loops: A = [[1,1,0],[1,1,1],[0,1,1]], A 1 = (2,3,2); A^2 = [[2,2,1],[2,3,2],[1,2,2]], A^2 1 = (5,7,5)
+    # The path 0 - 1 - 2 with loops: A = [[1,1,0],[1,1,1],[0,1,1]] with row sums (2,3,2),
+    # A^2 = [[2,2,1],[2,3,2],[1,2,2]] with row sums (5,7,5)
     edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     field_index, field_weight = receptive_fields(edge_index, num_scales=2)
     assert field_index.tolist() == [[0, 1, 2, 0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1, 2, 2, 2]]

@@ -60,7 +60,7 @@ def test_bad_operands():
     rowptr, col, priority, ptr, offset, total = operands(batch, torch.tensor([2]))
     with pytest.raises(RuntimeError, match="'priority' to hold float64"):
         torch.ops.torch_gic.seed_clusters(rowptr, col, priority.float(), ptr, offset, total)
-    with pytest.raises(RuntimeError, match="at most one cluster a vertex .got 7 clusters for the 6 vertices"):
+    with pytest.raises(RuntimeError, match=r"at most one cluster a vertex \(got 7 clusters for the 6 vertices"):
         torch.ops.torch_gic.seed_clusters(rowptr, col, priority, ptr, torch.tensor([0, 7]), 7)
 
 

@@ -1,0 +1,59 @@
+# Everything from a fresh checkout: each command makes its own virtual environment and installs what it needs.
+#   make demo        trains GIC beside GCN and GIN on the embedded data set, offline
+#   make test        runs the tests
+#   make test-slow   runs the tests that take minutes (TORCH_GIC_DATA: folder or URL of TUDataset zip files)
+#   make lint        checks style and types
+# WHEELS=folder makes the tests cover torch-scatter and torch-sparse too, from wheels in that folder.
+
+PYTHON ?= python3
+VENV ?= .venv
+TORCH ?= torch==2.13.0
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
+
+.PHONY: demo test test-slow lint format clean
+
+demo: $(VENV)/benchmark
+	$(BIN)/python examples/quickstart.py
+
+test: $(VENV)/test
+	$(BIN)/pytest
+
+test-slow: $(VENV)/test
+	$(BIN)/pytest -m slow
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror csrc/*
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i csrc/*
+
+clean:
+	rm -rf $(VENV) build *.egg-info quickstart.png coarsening.png
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "torch_gic needs Python 3.10 or later")'
+	$(PYTHON) -m venv $(VENV)
+
+# PyTorch first and by its exact version: a range would take the newest build there is.
+$(VENV)/torch: | $(BIN)/python
+	@echo "Installing PyTorch (once)"
+	$(PIP) "$(TORCH)"
+	@touch $@
+
+# The package with the extra that the file is named after.
+$(VENV)/benchmark $(VENV)/test $(VENV)/dev: $(VENV)/torch $(SOURCES)
+	@echo "Installing torch_gic[$(notdir $@)]"
+	$(PIP) --force-reinstall --no-deps .
+	$(PIP) ".[$(notdir $@)]"
+ifdef WHEELS
+	-$(PIP) --find-links $(WHEELS) --only-binary torch_scatter,torch_sparse torch_scatter torch_sparse
+endif
+	@touch $@
