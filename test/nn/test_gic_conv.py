@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 import torch
-from conftest import random_graph
+from conftest import permute, random_graph
 from torch_geometric import EdgeIndex
 from torch_geometric.nn import MessagePassing
 from torch_geometric.testing import withPackage
@@ -141,6 +141,18 @@ def test_init_from_data_wakes_the_components():
     assert bool(((entropy > 0) & (entropy < 0.9)).all())
     idle = GICConv(8, 4, scale=1e-6).double()
     torch.testing.assert_close(idle.entropy(data.x, *fields), torch.ones(7, dtype=torch.float64), atol=1e-3, rtol=0)
+
+
+def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs):
+    parts, batch = graphs
+    conv = layer()
+    out = conv(batch.x, batch.edge_index, batch.edge_weight, batch=batch.batch)
+    alone = torch.cat([conv(part.x, part.edge_index, part.edge_weight) for part in parts])
+    torch.testing.assert_close(out, alone, rtol=1e-6, atol=1e-6)
+    moved, order = permute(parts[2])
+    torch.testing.assert_close(
+        conv(moved.x, moved.edge_index, moved.edge_weight)[order], out[batch.batch == 2], rtol=1e-6, atol=1e-6
+    )
 
 
 def test_odd_graphs(odd):
