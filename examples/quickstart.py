@@ -99,7 +99,7 @@ def draw(curves, graphs, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=25)
     parser.add_argument("--runs", type=int, default=3, help="runs of each network, with seeds 0, 1, ...")
     parser.add_argument("--graphs", type=int, default=600, help="number of graphs; two thirds are for training")
     parser.add_argument("--lr", type=float, default=1e-2)
