@@ -85,7 +85,7 @@ def _compile() -> Path:
     command = [compiler, *COMPILE_FLAGS, "-std=c++20", "-shared", "-fPIC", *map(str, files)]
     command += [f"-I{torch_path / 'include'}", f"-L{torch_path / 'lib'}", "-lc10", "-ltorch_cpu"]
     key = hashlib.sha256(f"{command} {torch.__version__}".encode())
-    for file in sorted(sources.iterdir()):
+    for file in sorted((*files, *sources.glob("*.h"))):
         key.update(file.read_bytes())
     library = _cache_folder() / f"torch_gic-{key.hexdigest()[:16]}.so"
     if not library.exists():

@@ -70,25 +70,21 @@ def receptive_fields(
     weight = torch.ones(row.numel(), dtype=torch.float64, device=row.device) if weight is None else weight.double()
     vertices = torch.arange(num_nodes, device=row.device)
     if add_self_loops:
-        row, col, weight = (
-            torch.cat([row, vertices]),
-            torch.cat([col, vertices]),
-            torch.cat([weight, weight.new_ones(num_nodes)]),
-        )
+        row, col = torch.cat([row, vertices]), torch.cat([col, vertices])
+        weight = torch.cat([weight, weight.new_ones(num_nodes)])
     present = weight > 0
     row, col, weight = _sum_duplicates(row[present], col[present], weight[present], num_nodes)
 
     # The field of scale 0 is the vertex itself; each step extends every walk by one edge.
     log_degree = torch.zeros(num_nodes, dtype=torch.float64, device=row.device)
     walk = (vertices, vertices, torch.ones_like(log_degree))
+    followed: Tensor | slice = slice(None)  # the edges that walks may take
+    if max_neighbors is not None:
+        followed = _strongest(row, _step(row, col, weight, log_degree, num_nodes)[0], max_neighbors)
     scales = []
-    steps = (
-        None if max_neighbors is None else _strongest(row, _step(row, col, weight, log_degree, num_nodes)[0], max_neighbors)
-    )
     for _ in range(num_scales):
         transition, log_degree = _step(row, col, weight, log_degree, num_nodes)
-        kept = slice(None) if steps is None else steps
-        walk = _extend(walk, row[kept], col[kept], transition[kept], num_nodes)
+        walk = _extend(walk, row[followed], col[followed], transition[followed], num_nodes)
         if max_neighbors is not None:
             strongest = _strongest(walk[0], walk[2], max_neighbors)
             walk = (walk[0][strongest], walk[1][strongest], walk[2][strongest])
