@@ -7,27 +7,24 @@
 
 #include <tuple>
 
+#include "check.h"
+#include "encode_moments_op.h"
 #include "seed_clusters.h"
 
 namespace {
 
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
-
-void check_vector(const Tensor& tensor, const char* name, ScalarType dtype) {
-  STD_TORCH_CHECK(tensor.dim() == 1, "Expected '", name, "' to be one-dimensional (got ", tensor.dim(), " dimensions)");
-  STD_TORCH_CHECK(tensor.scalar_type() == dtype, "Expected '", name, "' to hold ",
-                  dtype == ScalarType::Long ? "int64" : "float64", " values");
-}
+using torch_gic::check_tensor;
 
 // offset[g] .. offset[g + 1] - 1 are the clusters of graph g.
 std::tuple<Tensor, Tensor> seed_clusters(Tensor rowptr, Tensor col, Tensor priority, Tensor ptr, Tensor offset,
                                          int64_t num_clusters) {
-  check_vector(rowptr, "rowptr", ScalarType::Long);
-  check_vector(col, "col", ScalarType::Long);
-  check_vector(priority, "priority", ScalarType::Double);
-  check_vector(ptr, "ptr", ScalarType::Long);
-  check_vector(offset, "offset", ScalarType::Long);
+  check_tensor(rowptr, "rowptr", 1, ScalarType::Long);
+  check_tensor(col, "col", 1, ScalarType::Long);
+  check_tensor(priority, "priority", 1, ScalarType::Double);
+  check_tensor(ptr, "ptr", 1, ScalarType::Long);
+  check_tensor(offset, "offset", 1, ScalarType::Long);
   STD_TORCH_CHECK(rowptr.numel() == priority.numel() + 1, "Expected 'rowptr' to have ", priority.numel() + 1,
                   " entries (got ", rowptr.numel(), ")");
   STD_TORCH_CHECK(offset.numel() == ptr.numel(), "Expected 'offset' to have ", ptr.numel(), " entries (got ",
@@ -63,4 +60,8 @@ std::tuple<Tensor, Tensor> seed_clusters(Tensor rowptr, Tensor col, Tensor prior
 
 }  // namespace
 
-STABLE_TORCH_LIBRARY_IMPL(torch_gic, CPU, m) { m.impl("seed_clusters", TORCH_BOX(&seed_clusters)); }
+STABLE_TORCH_LIBRARY_IMPL(torch_gic, CPU, m) {
+  m.impl("encode_moments", TORCH_BOX(&torch_gic::encode_moments_cpu));
+  m.impl("encode_moments_backward", TORCH_BOX(&torch_gic::encode_moments_backward_cpu));
+  m.impl("seed_clusters", TORCH_BOX(&seed_clusters));
+}

@@ -28,6 +28,7 @@ COMPILE_FLAGS = [
     "-fvisibility=hidden",
     "-fno-math-errno",
     "-fno-trapping-math",
+    "-Wno-psabi",
     "-DTORCH_TARGET_VERSION=0x020a000000000000",
 ]
 

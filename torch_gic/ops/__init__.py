@@ -1,5 +1,6 @@
 """The operations, each once in plain PyTorch: the reference that compiled kernels are tested against."""
 
+from torch_gic.ops.encode_moments import encode_moments
 from torch_gic.ops.gaussian_encode import component_posterior, gaussian_encode
 from torch_gic.ops.receptive_fields import receptive_fields
 from torch_gic.ops.seed_clusters import seed_clusters
@@ -9,7 +10,7 @@ from torch_gic.ops.vigmm import vigmm
 # The name of the dispatcher's operator for those that have (or can have) a compiled kernel.
 OP_NAMES: dict[str, str | None] = {
     "receptive_fields": None,
-    "gaussian_encode": None,
+    "gaussian_encode": "encode_moments",
     "seed_clusters": "seed_clusters",
     "vigmm": None,
 }
@@ -19,6 +20,7 @@ __all__ = [
     "VertexKernel",
     "component_posterior",
     "cut_kernel",
+    "encode_moments",
     "gaussian_encode",
     "laplacian_kernel",
     "receptive_fields",

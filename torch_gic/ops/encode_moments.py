@@ -1,0 +1,113 @@
+"""The sums over receptive fields in which the Gaussian encoding is linear: what its kernels compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gic._library import OPS, load_kernels
+
+OPERANDS = "Tensor x, Tensor distance, Tensor prior, Tensor weight, Tensor member, Tensor vertex"
+OPS.define(f"encode_moments({OPERANDS}, SymInt num_nodes) -> (Tensor, Tensor)")
+OPS.define(
+    f"encode_moments_backward(Tensor grad_moments, Tensor grad_mass, {OPERANDS}) -> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+def encode_moments(
+    x: Tensor, distance: Tensor, prior: Tensor, weight: Tensor, member: Tensor, vertex: Tensor, num_nodes: int
+) -> tuple[Tensor, Tensor]:
+    r"""The moments of each field under the components of a mixture
+
+    .. math::
+        \sum_j a_{ij} Q_{jc} \, x_j, \quad \sum_j a_{ij} Q_{jc} \, x_j^2 \qquad \text{and} \qquad
+        \sum_j a_{ij} Q_{jc}, \quad \sum_j Q_{jc},
+        \qquad Q_{jc} = \mathrm{softmax}_c \bigl( b_c - \tfrac{a_{ij}}{2} \, m_{jc} \bigr),
+
+    over the entries of positive weight :math:`a_{ij}`. Nothing of size :math:`E \cdot C \cdot d` is formed.
+
+    Args:
+        x (torch.Tensor): Attributes of the field members.
+        distance (torch.Tensor): Squared distance :math:`m_{jc} \geq 0` of each member to each component, finite.
+        prior (torch.Tensor): The offset :math:`b_c` of each component.
+        weight (torch.Tensor): Weight of each entry in each scale; zero: not in the field.
+        member (torch.Tensor): The member :math:`j` of each entry.
+        vertex (torch.Tensor): The vertex :math:`i` of each entry; fastest if sorted.
+        num_nodes (int): The number of vertices :math:`i`.
+
+    Shapes:
+        - **input:** :math:`(M, d)`, :math:`(M, K, C)`, :math:`(K, C)`, :math:`(E, K)`, :math:`(E)`, :math:`(E)`
+        - **output:** moments :math:`(N, K, C, 2, d)` of :math:`x` and :math:`x^2`, masses :math:`(N, K, C, 2)`
+    """
+    if not torch.compiler.is_compiling():
+        load_kernels()
+    return torch.ops.torch_gic.encode_moments(x, distance, prior, weight, member, vertex, num_nodes)
+
+
+@torch.library.impl(OPS, "encode_moments", "CompositeExplicitAutograd")
+def reference(
+    x: Tensor, distance: Tensor, prior: Tensor, weight: Tensor, member: Tensor, vertex: Tensor, num_nodes: int
+) -> tuple[Tensor, Tensor]:
+    """One component of one scale after the other."""
+    moments, masses = [], []
+    both = torch.cat([x, x.square()], dim=1)
+    for k in range(prior.size(0)):
+        a = weight[:, k].unsqueeze(1)
+        q = torch.softmax(prior[k] - a / 2 * distance[:, k].index_select(0, member), dim=1) * (a > 0)
+        aq = a * q
+        for c in range(prior.size(1)):
+            terms = aq[:, c : c + 1] * both.index_select(0, member)
+            moments.append(x.new_zeros(num_nodes, both.size(1)).index_add(0, vertex, terms))
+            terms = torch.stack([aq[:, c], q[:, c]], dim=1)
+            masses.append(x.new_zeros(num_nodes, 2).index_add(0, vertex, terms))
+    return (
+        torch.stack(moments, dim=1).view(num_nodes, *prior.shape, 2, x.size(1)),
+        torch.stack(masses, dim=1).view(num_nodes, *prior.shape, 2),
+    )
+
+
+@torch.library.impl(OPS, "encode_moments_backward", "CompositeExplicitAutograd")
+def reference_backward(
+    grad_moments: Tensor,
+    grad_mass: Tensor,
+    x: Tensor,
+    distance: Tensor,
+    prior: Tensor,
+    weight: Tensor,
+    member: Tensor,
+    vertex: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """PyTorch's own gradient of the reference."""
+    with torch.enable_grad():
+        inputs = [value.detach().requires_grad_() for value in (x, distance, prior, weight)]
+        outputs = reference(*inputs, member, vertex, grad_moments.size(0))
+    x, distance, prior, weight = torch.autograd.grad(outputs, inputs, [grad_moments, grad_mass])
+    return x, distance, prior, weight
+
+
+@torch.library.register_fake("torch_gic::encode_moments", lib=OPS)
+def _(
+    x: Tensor, distance: Tensor, prior: Tensor, weight: Tensor, member: Tensor, vertex: Tensor, num_nodes: int
+) -> tuple[Tensor, Tensor]:
+    return x.new_empty(num_nodes, *prior.shape, 2, x.size(1)), x.new_empty(num_nodes, *prior.shape, 2)
+
+
+@torch.library.register_fake("torch_gic::encode_moments_backward", lib=OPS)
+def _(
+    grad_moments: Tensor, grad_mass: Tensor, x: Tensor, distance: Tensor, prior: Tensor, weight: Tensor, *indices: Tensor
+) -> tuple[Tensor, ...]:
+    return tuple(value.new_empty(value.shape) for value in (x, distance, prior, weight))
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.save_for_backward(*inputs[:6])
+
+
+def _backward(ctx: Any, grad_moments: Tensor, grad_mass: Tensor) -> tuple[Tensor | None, ...]:
+    gradients = torch.ops.torch_gic.encode_moments_backward(grad_moments, grad_mass, *ctx.saved_tensors)
+    return (*gradients, None, None, None)
+
+
+torch.library.register_autograd("torch_gic::encode_moments", _backward, setup_context=_setup_context, lib=OPS)
