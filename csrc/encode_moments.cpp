@@ -10,21 +10,22 @@
 namespace torch_gic {
 namespace {
 
-constexpr int64_t kRows = 6;    // rows of a tile; twice as many sums run at once, enough to hide the latency of an FMA
+constexpr int64_t kRows =
+    6;  // rows of a tile; its 12 sums fit 16 registers, and are enough to hide the latency of an FMA
 constexpr int64_t kPiece = 64;  // field entries that are worked on at once
 
-template <typename T>
+template <typename S>
 TORCH_GIC_INLINE int64_t padded(int64_t size) {
-  constexpr int64_t lanes = Vector<T>::kLanes;
+  constexpr int64_t lanes = S::kLanes;
   return (size + lanes - 1) / lanes * lanes;
 }
 
-template <typename T>
+template <typename S, typename T = typename S::Scalar>
 struct Piece {  // working memory of one thread; rows are padded to whole vectors
   int64_t width, kc;
   std::vector<T> x, a, q, p, xt, g, dp;
 
-  Piece(const Fields<T>& f, bool backward) : width(padded<T>(f.channels)), kc(f.scales * f.components) {
+  Piece(const Fields<T>& f, bool backward) : width(padded<S>(f.channels)), kc(f.scales * f.components) {
     // Tiles read up to kRows - 1 rows or entries beyond the last: there is memory for them, and nobody uses the result.
     x.resize((kPiece + kRows) * width);
     a.resize(f.scales * kPiece);
@@ -39,9 +40,10 @@ struct Piece {  // working memory of one thread; rows are padded to whole vector
 };
 
 // Gathers n entries: attributes, weights, and the posteriors q and a * q, with lanes over the entries.
-template <typename T>
-TORCH_GIC_INLINE void gather(const Fields<T>& f, Piece<T>& s, const int64_t* entries, int64_t n) {
-  constexpr int64_t lanes = Vector<T>::kLanes;
+template <typename S, typename T = typename S::Scalar>
+TORCH_GIC_INLINE void gather(const Fields<T>& f, Piece<S>& s, const int64_t* entries, int64_t n) {
+  using Vec = typename S::Vec;
+  constexpr int64_t lanes = S::kLanes;
   const int64_t components = f.components;
   for (int64_t j = 0; j < n; ++j) {
     const int64_t member = f.member[entries[j]];
@@ -50,48 +52,49 @@ TORCH_GIC_INLINE void gather(const Fields<T>& f, Piece<T>& s, const int64_t* ent
     const T* distance = f.distance + member * s.kc;
     for (int64_t c = 0; c < s.kc; ++c) s.q[c * kPiece + j] = distance[c];
   }
-  const int64_t end = padded<T>(n);
+  const int64_t end = padded<S>(n);
   for (int64_t j = n; j < end; ++j) {
     for (int64_t k = 0; k < f.scales; ++k) s.a[k * kPiece + j] = 0;
     for (int64_t c = 0; c < s.kc; ++c) s.q[c * kPiece + j] = 0;
   }
   for (int64_t k = 0; k < f.scales; ++k) {
     for (int64_t l = 0; l < end; l += lanes) {
-      const Vec<T> a = load(&s.a[k * kPiece + l]);
+      const Vec a = S::load(&s.a[k * kPiece + l]);
       T* q = &s.q[k * components * kPiece + l];
       T* p = &s.p[k * components * kPiece + l];
       const T* prior = f.prior + k * components;
-      Vec<T> highest = prior[0] - a / 2 * load(q);
+      Vec highest = prior[0] - a / 2 * S::load(q);
       for (int64_t c = 0; c < components; ++c) {
-        const Vec<T> logit = prior[c] - a / 2 * load(q + c * kPiece);
+        const Vec logit = prior[c] - a / 2 * S::load(q + c * kPiece);
         highest = logit > highest ? logit : highest;
-        store(p + c * kPiece, logit);
+        S::store(p + c * kPiece, logit);
       }
-      Vec<T> total = {};
+      Vec total = {};
       for (int64_t c = 0; c < components; ++c) {
-        const Vec<T> e = exp_negative(load(p + c * kPiece) - highest);
+        const Vec e = S::exp_negative(S::load(p + c * kPiece) - highest);
         total += e;
-        store(q + c * kPiece, e);
+        S::store(q + c * kPiece, e);
       }
-      const Vec<T> present = a > 0 ? 1 / total : Vec<T>{};
+      const Vec present = a > 0 ? 1 / total : Vec{};
       for (int64_t c = 0; c < components; ++c) {
-        const Vec<T> posterior = load(q + c * kPiece) * present;
-        store(q + c * kPiece, posterior);
-        store(p + c * kPiece, posterior * a);
+        const Vec posterior = S::load(q + c * kPiece) * present;
+        S::store(q + c * kPiece, posterior);
+        S::store(p + c * kPiece, posterior * a);
       }
     }
   }
 }
 
 // One vector of channels of the moments of x, and of x^2 d numbers further on, for kRows rows, of which 'rows' exist.
-template <typename T>
+template <typename S, typename T = typename S::Scalar>
 TORCH_GIC_INLINE void moment_tile(const T* x, int64_t width, const T* p, int64_t n, T* out, int64_t d, int64_t rows,
                                   int64_t channels, bool add) {
-  constexpr int64_t lanes = Vector<T>::kLanes;
-  Vec<T> one[kRows], two[kRows];
-  for (int64_t r = 0; r < kRows; ++r) one[r] = two[r] = Vec<T>{};
+  using Vec = typename S::Vec;
+  constexpr int64_t lanes = S::kLanes;
+  Vec one[kRows], two[kRows];
+  for (int64_t r = 0; r < kRows; ++r) one[r] = two[r] = Vec{};
   for (int64_t j = 0; j < n; ++j) {
-    const Vec<T> v = load(x + j * width), square = v * v;
+    const Vec v = S::load(x + j * width), square = v * v;
     for (int64_t r = 0; r < kRows; ++r) {
       one[r] += p[r * kPiece + j] * v;
       two[r] += p[r * kPiece + j] * square;
@@ -99,8 +102,8 @@ TORCH_GIC_INLINE void moment_tile(const T* x, int64_t width, const T* p, int64_t
   }
   T sums[2][kRows][lanes];  // indexed below by numbers that only run time knows, which registers cannot be
   for (int64_t r = 0; r < kRows; ++r) {
-    store(sums[0][r], one[r]);
-    store(sums[1][r], two[r]);
+    S::store(sums[0][r], one[r]);
+    S::store(sums[1][r], two[r]);
   }
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t moment = 0; moment < 2; ++moment) {
@@ -110,11 +113,11 @@ TORCH_GIC_INLINE void moment_tile(const T* x, int64_t width, const T* p, int64_t
   }
 }
 
-template <typename T>
+template <typename S, typename T = typename S::Scalar>
 TORCH_GIC_INLINE void forward(const Fields<T>& f, T* moments, T* mass, int64_t begin, int64_t end) {
-  constexpr int64_t lanes = Vector<T>::kLanes;
+  constexpr int64_t lanes = S::kLanes;
   const int64_t d = f.channels, kc = f.scales * f.components;
-  Piece<T> s(f, false);
+  Piece<S> s(f, false);
   int64_t entries[kPiece];
   for (int64_t i = begin; i < end; ++i) {
     T* out = moments + i * kc * 2 * d;
@@ -125,7 +128,7 @@ TORCH_GIC_INLINE void forward(const Fields<T>& f, T* moments, T* mass, int64_t b
       const int64_t n = std::min(kPiece, f.rowptr[i + 1] - e);
       const bool add = e > f.rowptr[i];
       for (int64_t j = 0; j < n; ++j) entries[j] = f.entry ? f.entry[e + j] : e + j;
-      gather(f, s, entries, n);
+      gather<S>(f, s, entries, n);
       for (int64_t c = 0; c < kc; ++c) {
         for (int64_t j = 0; j < n; ++j) {
           total[c * 2] += s.p[c * kPiece + j];
@@ -135,8 +138,8 @@ TORCH_GIC_INLINE void forward(const Fields<T>& f, T* moments, T* mass, int64_t b
       for (int64_t c = 0; c < kc; c += kRows) {
         for (int64_t v = 0; v < d; v += lanes) {
           const int64_t channels = std::min(lanes, d - v);
-          moment_tile(&s.x[v], s.width, &s.p[c * kPiece], n, out + c * 2 * d + v, d, std::min(kRows, kc - c), channels,
-                      add);
+          moment_tile<S>(&s.x[v], s.width, &s.p[c * kPiece], n, out + c * 2 * d + v, d, std::min(kRows, kc - c),
+                         channels, add);
         }
       }
     }
@@ -144,47 +147,50 @@ TORCH_GIC_INLINE void forward(const Fields<T>& f, T* moments, T* mass, int64_t b
 }
 
 // dp = g1 x + g2 x^2 for kRows rows (scale, component) and one vector of entries.
-template <typename T>
+template <typename S, typename T = typename S::Scalar>
 TORCH_GIC_INLINE void posterior_tile(const T* xt, const T* g, int64_t width, int64_t d, T* dp) {
-  Vec<T> one[kRows], two[kRows];
-  for (int64_t r = 0; r < kRows; ++r) one[r] = two[r] = Vec<T>{};
+  using Vec = typename S::Vec;
+  Vec one[kRows], two[kRows];
+  for (int64_t r = 0; r < kRows; ++r) one[r] = two[r] = Vec{};
   for (int64_t c = 0; c < d; ++c) {
-    const Vec<T> v = load(xt + c * kPiece), square = v * v;
+    const Vec v = S::load(xt + c * kPiece), square = v * v;
     for (int64_t r = 0; r < kRows; ++r) {
       one[r] += g[r * 2 * width + c] * v;
       two[r] += g[r * 2 * width + width + c] * square;
     }
   }
-  for (int64_t r = 0; r < kRows; ++r) store(dp + r * kPiece, one[r] + two[r]);
+  for (int64_t r = 0; r < kRows; ++r) S::store(dp + r * kPiece, one[r] + two[r]);
 }
 
 // dx = sum p (g1 + 2 x g2) for kRows entries, of which 'count' exist, and one vector of channels; added at to[r].
-template <typename T>
+template <typename S, typename T = typename S::Scalar>
 TORCH_GIC_INLINE void attribute_tile(const T* x, const T* g, int64_t width, const T* p, int64_t kc, T* const* to,
                                      int64_t count, int64_t channels) {
-  constexpr int64_t lanes = Vector<T>::kLanes;
-  Vec<T> one[kRows], two[kRows];
-  for (int64_t r = 0; r < kRows; ++r) one[r] = two[r] = Vec<T>{};
+  using Vec = typename S::Vec;
+  constexpr int64_t lanes = S::kLanes;
+  Vec one[kRows], two[kRows];
+  for (int64_t r = 0; r < kRows; ++r) one[r] = two[r] = Vec{};
   for (int64_t c = 0; c < kc; ++c) {
-    const Vec<T> first = load(g + c * 2 * width), second = load(g + c * 2 * width + width);
+    const Vec first = S::load(g + c * 2 * width), second = S::load(g + c * 2 * width + width);
     for (int64_t r = 0; r < kRows; ++r) {
       one[r] += p[c * kPiece + r] * first;
       two[r] += p[c * kPiece + r] * second;
     }
   }
   T sums[kRows][lanes];
-  for (int64_t r = 0; r < kRows; ++r) store(sums[r], one[r] + 2 * load(x + r * width) * two[r]);
+  for (int64_t r = 0; r < kRows; ++r) S::store(sums[r], one[r] + 2 * S::load(x + r * width) * two[r]);
   for (int64_t r = 0; r < count; ++r) {
     for (int64_t l = 0; l < channels; ++l) to[r][l] += sums[r][l];
   }
 }
 
-template <typename T>
+template <typename S, typename T = typename S::Scalar>
 TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const T* grad_mass, T* grad_member,
                                int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
-  constexpr int64_t lanes = Vector<T>::kLanes;
+  using Vec = typename S::Vec;
+  constexpr int64_t lanes = S::kLanes;
   const int64_t d = f.channels, kc = f.scales * f.components, components = f.components;
-  Piece<T> s(f, true);
+  Piece<S> s(f, true);
   int64_t entries[kPiece];
   T* rows[kPiece];
   for (int64_t i = begin; i < end; ++i) {
@@ -194,12 +200,12 @@ TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const 
     }
     const T* g_mass = grad_mass + i * kc * 2;
     for (int64_t e = f.rowptr[i]; e < f.rowptr[i + 1]; e += kPiece) {
-      const int64_t n = std::min(kPiece, f.rowptr[i + 1] - e), end_lane = padded<T>(n);
+      const int64_t n = std::min(kPiece, f.rowptr[i + 1] - e), end_lane = padded<S>(n);
       for (int64_t j = 0; j < n; ++j) {
         entries[j] = f.entry ? f.entry[e + j] : e + j;
         rows[j] = grad_member + (f.member[entries[j]] - first) * (d + kc);
       }
-      gather(f, s, entries, n);
+      gather<S>(f, s, entries, n);
       for (int64_t c = 0; c < d; ++c) {
         for (int64_t j = 0; j < end_lane; ++j) s.xt[c * kPiece + j] = s.x[j * s.width + c];
       }
@@ -208,7 +214,7 @@ TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const 
         for (int64_t l = 0; l < end_lane; l += lanes) {
           const T* g = &s.g[c * 2 * s.width];
           T* dp = &s.dp[c * kPiece + l];
-          posterior_tile(&s.xt[l], g, s.width, d, dp);
+          posterior_tile<S>(&s.xt[l], g, s.width, d, dp);
         }
       }
 
@@ -220,7 +226,7 @@ TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const 
           for (int64_t r = 0; r < count; ++r) to[r] = rows[j + r] + v;
           const T* x = &s.x[j * s.width + v];
           const T* p = &s.p[j];
-          attribute_tile(x, &s.g[v], s.width, p, kc, to, count, channels);
+          attribute_tile<S>(x, &s.g[v], s.width, p, kc, to, count, channels);
         }
       }
 
@@ -228,20 +234,20 @@ TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const 
       for (int64_t k = 0; k < f.scales; ++k) {
         const int64_t c0 = k * components;
         for (int64_t l = 0; l < end_lane; l += lanes) {
-          const Vec<T> a = load(&s.a[k * kPiece + l]);
-          Vec<T> mean = {}, to_weight = {};
+          const Vec a = S::load(&s.a[k * kPiece + l]);
+          Vec mean = {}, to_weight = {};
           for (int64_t c = c0; c < c0 + components; ++c) {
-            const Vec<T> q = load(&s.q[c * kPiece + l]), dp = load(&s.dp[c * kPiece + l]) + g_mass[c * 2];
+            const Vec q = S::load(&s.q[c * kPiece + l]), dp = S::load(&s.dp[c * kPiece + l]) + g_mass[c * 2];
             to_weight += q * dp;
-            const Vec<T> dq = a * dp + g_mass[c * 2 + 1];
+            const Vec dq = a * dp + g_mass[c * 2 + 1];
             mean += q * dq;
-            store(&s.dp[c * kPiece + l], dq);
+            S::store(&s.dp[c * kPiece + l], dq);
           }
           for (int64_t c = c0; c < c0 + components; ++c) {
-            const Vec<T> logit = load(&s.q[c * kPiece + l]) * (load(&s.dp[c * kPiece + l]) - mean);
-            store(&s.dp[c * kPiece + l], logit);
+            const Vec logit = S::load(&s.q[c * kPiece + l]) * (S::load(&s.dp[c * kPiece + l]) - mean);
+            S::store(&s.dp[c * kPiece + l], logit);
           }
-          store(&s.a[k * kPiece + l], to_weight);
+          S::store(&s.a[k * kPiece + l], to_weight);
         }
       }
       for (int64_t j = 0; j < n; ++j) {
@@ -263,28 +269,78 @@ TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const 
   }
 }
 
+template <typename T>
+using Forward = void(const Fields<T>&, T*, T*, int64_t, int64_t);
+template <typename T>
+using Backward = void(const Fields<T>&, const T*, const T*, T*, int64_t, T*, T*, int64_t, int64_t);
+
+template <typename T>
+void forward_any(const Fields<T>& f, T* moments, T* mass, int64_t begin, int64_t end) {
+  forward<Simd<T, 16>>(f, moments, mass, begin, end);
+}
+
+template <typename T>
+void backward_any(const Fields<T>& f, const T* grad_moments, const T* grad_mass, T* grad_member, int64_t first,
+                  T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
+  backward<Simd<T, 16>>(f, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
+}
+
+#if TORCH_GIC_X86
+template <typename T>
+TORCH_GIC_AVX2 void forward_avx2(const Fields<T>& f, T* moments, T* mass, int64_t begin, int64_t end) {
+  forward<Simd<T, 32>>(f, moments, mass, begin, end);
+}
+
+template <typename T>
+TORCH_GIC_AVX2 void backward_avx2(const Fields<T>& f, const T* grad_moments, const T* grad_mass, T* grad_member,
+                                  int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
+  backward<Simd<T, 32>>(f, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
+}
+
+template <typename T>
+TORCH_GIC_AVX512 void forward_avx512(const Fields<T>& f, T* moments, T* mass, int64_t begin, int64_t end) {
+  forward<Simd<T, 64>>(f, moments, mass, begin, end);
+}
+
+template <typename T>
+TORCH_GIC_AVX512 void backward_avx512(const Fields<T>& f, const T* grad_moments, const T* grad_mass, T* grad_member,
+                                      int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
+  backward<Simd<T, 64>>(f, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
+}
+
+template <typename Function>
+Function* choose(Function* any, Function* avx2, Function* avx512) {
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return avx512;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? avx2 : any;
+}
+#endif
+
 }  // namespace
 
-TORCH_GIC_CLONES void encode_moments(const Fields<float>& fields, float* moments, float* mass, int64_t begin,
-                                     int64_t end) {
-  forward(fields, moments, mass, begin, end);
+template <typename T>
+void encode_moments(const Fields<T>& fields, T* moments, T* mass, int64_t begin, int64_t end) {
+#if TORCH_GIC_X86
+  static Forward<T>* const kernel = choose(forward_any<T>, forward_avx2<T>, forward_avx512<T>);
+#else
+  constexpr Forward<T>* kernel = forward_any<T>;
+#endif
+  kernel(fields, moments, mass, begin, end);
 }
 
-TORCH_GIC_CLONES void encode_moments(const Fields<double>& fields, double* moments, double* mass, int64_t begin,
-                                     int64_t end) {
-  forward(fields, moments, mass, begin, end);
+template <typename T>
+void encode_moments_backward(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, T* grad_member,
+                             int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
+#if TORCH_GIC_X86
+  static Backward<T>* const kernel = choose(backward_any<T>, backward_avx2<T>, backward_avx512<T>);
+#else
+  constexpr Backward<T>* kernel = backward_any<T>;
+#endif
+  kernel(fields, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
 }
 
-TORCH_GIC_CLONES void encode_moments_backward(const Fields<float>& fields, const float* grad_moments,
-                                              const float* grad_mass, float* grad_member, int64_t first,
-                                              float* grad_prior, float* grad_weight, int64_t begin, int64_t end) {
-  backward(fields, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
-}
-
-TORCH_GIC_CLONES void encode_moments_backward(const Fields<double>& fields, const double* grad_moments,
-                                              const double* grad_mass, double* grad_member, int64_t first,
-                                              double* grad_prior, double* grad_weight, int64_t begin, int64_t end) {
-  backward(fields, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
-}
+template Forward<float> encode_moments<float>;
+template Forward<double> encode_moments<double>;
+template Backward<float> encode_moments_backward<float>;
+template Backward<double> encode_moments_backward<double>;
 
 }  // namespace torch_gic

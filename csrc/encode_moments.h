@@ -21,17 +21,14 @@ struct Fields {
 
 // moments [N, KC, 2, channels]: sum aQ x, sum aQ x^2; mass [N, KC, 2]: sum aQ, sum Q; for the vertices begin .. end
 // - 1.
-void encode_moments(const Fields<float>& fields, float* moments, float* mass, int64_t begin, int64_t end);
-void encode_moments(const Fields<double>& fields, double* moments, double* mass, int64_t begin, int64_t end);
+template <typename T>
+void encode_moments(const Fields<T>& fields, T* moments, T* mass, int64_t begin, int64_t end);
 
 // The gradients of the same vertices. Those of x and of the distances are added at their member: row 'member - first'
 // of grad_member [.., channels + KC], a buffer of the caller's. grad_prior [KC] is added to, grad_weight [E, scales]
 // written.
-void encode_moments_backward(const Fields<float>& fields, const float* grad_moments, const float* grad_mass,
-                             float* grad_member, int64_t first, float* grad_prior, float* grad_weight, int64_t begin,
-                             int64_t end);
-void encode_moments_backward(const Fields<double>& fields, const double* grad_moments, const double* grad_mass,
-                             double* grad_member, int64_t first, double* grad_prior, double* grad_weight, int64_t begin,
-                             int64_t end);
+template <typename T>
+void encode_moments_backward(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, T* grad_member,
+                             int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end);
 
 }  // namespace torch_gic

@@ -58,6 +58,11 @@ def test_reference_on_request(pure):
     assert "because: TORCH_GIC_KERNELS=reference is set" in text
 
 
+def test_a_slip_of_the_pen(pure):
+    with pytest.raises(AssertionError, match=r"TORCH_GIC_KERNELS to be 'auto' or 'reference' .got 'refrence'"):
+        run(pure, TORCH_GIC_KERNELS="refrence")
+
+
 def test_no_compiler(pure):
     cpu, reason, _, cluster, _, _ = run(pure, CXX="no-such-compiler", TORCH_GIC_CACHE=pure / "cache")
     assert cpu == "reference"
@@ -138,5 +143,5 @@ def test_installs_without_a_compiler(install):
 def test_info_here():
     info = torch_gic.backend_info()
     assert info.versions["torch"] == torch.__version__
-    assert set(info.ops) == {"receptive_fields", "gaussian_encode", "seed_clusters", "vigmm"}
+    assert set(info.ops) == {"receptive_fields", "gaussian_filter", "seed_clusters", "vigmm"}
     assert info.cpu in str(info)

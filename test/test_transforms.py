@@ -3,6 +3,7 @@ import torch
 from conftest import odd_graph, random_graph
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import DataLoader
+from torch_geometric.utils import coalesce, to_torch_csr_tensor
 
 from torch_gic import ReceptiveFields, receptive_fields
 from torch_gic.datasets import NeighborhoodVariation
@@ -14,6 +15,15 @@ def test_stores_the_fields():
     assert torch.equal(data.field_index, index)
     assert torch.equal(data.field_weight, weight)
     assert str(ReceptiveFields(3)) == "ReceptiveFields(num_scales=3, add_self_loops=True, max_neighbors=None)"
+
+
+def test_takes_a_transposed_adjacency():
+    data = random_graph(directed=True)
+    index, weight = coalesce(data.edge_index.flip(0), data.edge_weight)
+    transposed = Data(x=data.x, adj_t=to_torch_csr_tensor(index, weight, size=(12, 12)))
+    expected, out = ReceptiveFields(3)(data), ReceptiveFields(3)(transposed)
+    assert torch.equal(out.field_index, expected.field_index)
+    torch.testing.assert_close(out.field_weight, expected.field_weight)
 
 
 def test_collates_with_graphs_that_have_isolated_vertices():
@@ -38,7 +48,9 @@ def test_as_transform_and_pre_transform_of_a_dataset():
 def test_bad_input():
     with pytest.raises(TypeError, match=r"homogeneous Data object \(got HeteroData\)"):
         ReceptiveFields()(HeteroData())
-    with pytest.raises(ValueError, match="to have an 'edge_index'"):
+    with pytest.raises(ValueError, match="'max_neighbors' to be at least 1"):
+        ReceptiveFields(3, max_neighbors=0)
+    with pytest.raises(ValueError, match="to have an 'edge_index' or an 'adj_t'"):
         ReceptiveFields()(Data(x=torch.ones(3, 1)))
     with pytest.raises(ValueError, match="'num_scales' to be at least 1"):
         ReceptiveFields(0)

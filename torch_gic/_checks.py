@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch_geometric import EdgeIndex
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_sparse, to_edge_index
 
@@ -20,12 +21,17 @@ def as_edge_list(
     if is_sparse(edge_index):
         if edge_weight is not None:
             raise ValueError("Expected 'edge_weight' to be None when 'edge_index' is a sparse matrix, which holds them")
+        if edge_index.size(0) != edge_index.size(1):
+            size = [edge_index.size(0), edge_index.size(1)]
+            raise ValueError(f"Expected 'edge_index' to be a square matrix (got {size})")
         num_nodes = edge_index.size(0) if num_nodes is None else num_nodes
         (target, source), edge_weight = to_edge_index(edge_index)
         edge_index = torch.stack([source, target])
     if not isinstance(edge_index, Tensor):
         raise TypeError(f"Expected 'edge_index' to be a tensor or a sparse matrix (got {type(edge_index).__name__})")
-    edge_index = edge_index.as_subclass(Tensor)  # EdgeIndex keeps metadata that the steps below would have to maintain
+    if isinstance(edge_index, EdgeIndex):
+        num_nodes = max(edge_index.get_sparse_size()) if num_nodes is None else num_nodes
+        edge_index = edge_index.as_tensor()
 
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f"Expected 'edge_index' to have shape [2, num_edges] (got {list(edge_index.shape)})")
@@ -45,6 +51,8 @@ def as_edge_list(
 
 def check_weight(weight: Tensor, name: str, size: int) -> None:
     """Weights are what a mixture counts observations with: one a row, finite, never negative."""
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"Expected '{name}' to be a tensor (got {type(weight).__name__})")
     if weight.dim() != 1 or weight.size(0) != size:
         raise ValueError(f"Expected '{name}' to have shape [{size}] (got {list(weight.shape)})")
     if not weight.is_floating_point():
@@ -69,12 +77,16 @@ def check_batch(batch: Tensor | None, num_nodes: int, edge_index: Tensor | None 
         raise ValueError("Expected every edge of 'edge_index' to stay inside one graph of 'batch' (got edges between graphs)")
 
 
-def check_features(x: Tensor, in_channels: int) -> None:
-    """The vertex attributes of a layer: ``[num_nodes, in_channels]``."""
+def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None) -> None:
+    """The vertex attributes of a layer: ``[num_nodes, in_channels]``, in the type of its parameters."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"Expected 'x' to be a tensor (got {type(x).__name__})")
     if x.dim() != 2 or (in_channels > 0 and x.size(1) != in_channels):
         raise ValueError(f"Expected 'x' to have shape [num_nodes, {in_channels}] (got {list(x.shape)})")
     if not x.is_floating_point():
         raise TypeError(f"Expected 'x' to be floating point (got {x.dtype})")
+    if dtype is not None and x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
+        raise TypeError(f"Expected 'x' to be {dtype}, as the parameters of the layer are (got {x.dtype})")
 
 
 def check_fields(field_index: Tensor, field_weight: Tensor, num_scales: int) -> None:

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +49,10 @@ def load_kernels() -> Kernels:
 
     ``TORCH_GIC_KERNELS=reference`` keeps to the references; ``TORCH_GIC_CACHE`` says where compiled kernels are kept.
     """
-    if os.environ.get("TORCH_GIC_KERNELS", "auto") == "reference":
+    wanted = os.environ.get("TORCH_GIC_KERNELS", "auto")
+    if wanted not in ("auto", "reference"):
+        raise ValueError(f"Expected TORCH_GIC_KERNELS to be 'auto' or 'reference' (got {wanted!r})")
+    if wanted == "reference":
         return Kernels("reference", reason="TORCH_GIC_KERNELS=reference is set")
     reasons = []
     for built in sorted(PACKAGE.glob("_C*.so")):
@@ -83,20 +87,28 @@ def _compile() -> Path:
         raise RuntimeError(f"no C++ compiler: {os.environ.get('CXX', 'c++')} not found")
 
     torch_path = Path(torch.__file__).parent
-    command = [compiler, *COMPILE_FLAGS, "-std=c++20", "-shared", "-fPIC", *map(str, files)]
-    command += [f"-I{torch_path / 'include'}", f"-L{torch_path / 'lib'}", "-lc10", "-ltorch_cpu"]
+    command = [compiler, *COMPILE_FLAGS, "-std=c++20", "-fPIC", f"-I{torch_path / 'include'}"]
     key = hashlib.sha256(f"{command} {torch.__version__}".encode())
     for file in sorted((*files, *sources.glob("*.h"))):
         key.update(file.read_bytes())
     library = _cache_folder() / f"torch_gic-{key.hexdigest()[:16]}.so"
     if not library.exists():
-        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        print("torch_gic: compiling its CPU kernels, once", file=sys.stderr)
+        with tempfile.TemporaryDirectory(dir=library.parent) as folder, ThreadPoolExecutor() as pool:
+            objects = [Path(folder) / f"{file.stem}.o" for file in files]
+            jobs = [[*command, "-c", str(file), "-o", str(out)] for file, out in zip(files, objects, strict=True)]
+            list(pool.map(_run, jobs))
             output = Path(folder) / library.name
-            done = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, timeout=600)
-            if done.returncode != 0:
-                raise RuntimeError(done.stderr.strip() or f"{compiler} ended with status {done.returncode}")
+            libraries = [f"-L{torch_path / 'lib'}", "-lc10", "-ltorch_cpu"]
+            _run([compiler, "-shared", *map(str, objects), *libraries, "-o", str(output)])
             output.replace(library)  # atomic: another process sees all of it or nothing
     return library
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip() or f"{command[0]} ended with status {done.returncode}")
 
 
 def _cache_folder() -> Path:

@@ -26,6 +26,8 @@ class ReceptiveFields(BaseTransform):
 
     def __init__(self, num_scales: int = 7, add_self_loops: bool = True, max_neighbors: int | None = None) -> None:
         check_at_least(num_scales, "num_scales", 1)
+        if max_neighbors is not None:
+            check_at_least(max_neighbors, "max_neighbors", 1)
         self.num_scales = num_scales
         self.add_self_loops = add_self_loops
         self.max_neighbors = max_neighbors
@@ -33,10 +35,11 @@ class ReceptiveFields(BaseTransform):
     def forward(self, data: Data) -> Data:
         if not isinstance(data, Data):
             raise TypeError(f"Expected 'data' to be a homogeneous Data object (got {type(data).__name__})")
-        if data.edge_index is None:
-            raise ValueError("Expected 'data' to have an 'edge_index' (got None)")
+        edges = data.adj_t if data.edge_index is None and "adj_t" in data else data.edge_index
+        if edges is None:
+            raise ValueError("Expected 'data' to have an 'edge_index' or an 'adj_t' (got neither)")
         data.field_index, data.field_weight = receptive_fields(
-            data.edge_index,
+            edges,
             data.edge_weight,
             num_nodes=data.num_nodes,
             num_scales=self.num_scales,

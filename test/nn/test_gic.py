@@ -33,6 +33,7 @@ def test_notation():
         ("C(64)--P", "layer 2 .*got ''"),
         ("C(6.5)-P", r"layer 1 .*got 'C\(6.5\)'"),
         ("C-P", "layer 1 .*got 'C'"),
+        ("C(-3)-P", r"layer 1 .*got 'C\(-3\)'"),
         ("C(0)-P", "channels"),
         ("C(4)-P(1.5)-P", r"a ratio in \(0, 1\] .*P\(1.5\)"),
         ("C(4)-P(0)-P", "a ratio"),
@@ -124,6 +125,10 @@ def test_options_copies_and_state(graphs):
         assert network(**options)(*arguments).shape == (4, 3)
     lazy = GIC(-1, 3, SMALL, num_scales=2, num_components=3).double()
     assert lazy(*arguments).shape == (4, 3)
+    with pytest.raises(ValueError, match=r"'dropout' to be in .*2.0"):
+        network(dropout=2.0)
+    with pytest.raises(TypeError, match=r"'architecture' to be a str \(got list"):
+        network(["C(3)"])
     with pytest.raises(TypeError, match="unexpected keyword argument 'hidden'"):
         network(hidden=3)
 

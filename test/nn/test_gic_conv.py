@@ -68,6 +68,10 @@ def test_edge_index_in_every_form():
         torch.testing.assert_close(conv(data.x, transposed), expected)
     edges = EdgeIndex(data.edge_index, sparse_size=(12, 12))
     torch.testing.assert_close(conv(data.x, edges, data.edge_weight), expected)
+    wide = to_torch_coo_tensor(data.edge_index, size=(12, 13))
+    with pytest.raises(ValueError, match=r"'edge_index' to be a square matrix .*\[12, 13\]"):
+        conv(data.x, wide)
+    assert receptive_fields(EdgeIndex([[0], [1]], sparse_size=(5, 5)), num_scales=1)[0].size(1) == 6  # five loops
     with pytest.raises(ValueError, match="'edge_weight' to be None"):
         conv(data.x, to_torch_coo_tensor(data.edge_index, size=(12, 12)), data.edge_weight)
 
@@ -155,6 +159,31 @@ def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs):
     )
 
 
+def test_compiled_and_exported():
+    conv, data = GICConv(5, 6, num_scales=2, num_components=3), random_graph(dtype=torch.float32)
+    fields = conv.fields(data.x, data.edge_index)
+    expected = conv(data.x, data.edge_index, fields=fields)
+    compiled = torch.compile(conv, fullgraph=True, dynamic=True, backend="aot_eager")
+    out = compiled(data.x, data.edge_index, fields=fields)
+    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-5)
+    out.sum().backward()
+    exported = torch.export.export(conv, (data.x, data.edge_index), {"fields": fields}).module()
+    torch.testing.assert_close(exported(data.x, data.edge_index, fields=fields), expected)
+
+
+def test_half_precision_and_autocast():
+    torch.manual_seed(0)
+    conv, data = GICConv(5, 6, num_scales=2, num_components=3), random_graph(dtype=torch.float32)
+    expected = conv(data.x, data.edge_index)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = conv(data.x, data.edge_index)
+    assert out.dtype == torch.bfloat16
+    assert (out - expected).norm() < 0.02 * expected.norm()
+    out = conv.bfloat16()(data.x.bfloat16(), data.edge_index)
+    assert out.dtype == torch.bfloat16
+    assert (out - expected).norm() < 0.05 * expected.norm()
+
+
 def test_odd_graphs(odd):
     conv = layer()
     out = conv(odd.x.requires_grad_(), odd.edge_index, odd.edge_weight)
@@ -172,6 +201,8 @@ def test_odd_graphs(odd):
         (ValueError, "'num_components' to be at least 1.*-2", {"num_components": -2}),
         (ValueError, "'scale' to be positive.*0", {"scale": 0.0}),
         (ValueError, "'scale' to be positive.*nan", {"scale": float("nan")}),
+        (ValueError, "'max_neighbors' to be at least 1.*0", {"max_neighbors": 0}),
+        (ValueError, "'out_channels' to be at least 1.*0", {"out_channels": 0}),
         (TypeError, "unexpected keyword argument 'aggr'", {"aggr": "mean"}),
     ],
 )
@@ -186,6 +217,10 @@ def test_bad_settings(error, message, arguments):
         (ValueError, r"'x' to have shape \[num_nodes, 5\].*\[12, 4\]", {"x": torch.randn(12, 4)}),
         (ValueError, r"'x' to have shape \[num_nodes, 5\].*\[12\]", {"x": torch.randn(12)}),
         (TypeError, "'x' to be floating point.*int64", {"x": torch.ones(12, 5, dtype=torch.long)}),
+        (ValueError, r"'x' to have shape \[num_nodes, 5\].*\[1, 12, 5\]", {"x": torch.randn(1, 12, 5)}),
+        (TypeError, "'x' to be torch.float32.*float64", {"x": torch.randn(12, 5, dtype=torch.float64)}),
+        (TypeError, "'x' to be a tensor.*list", {"x": [[1.0] * 5] * 12}),
+        (TypeError, "'edge_weight' to be a tensor.*float", {"edge_weight": 2.0}),
         (ValueError, "'edge_index' to hold vertices", {"x": torch.randn(3, 5)}),
         (ValueError, "'edge_weight' to be non-negative", {"edge_weight": -torch.ones(60)}),
         (ValueError, r"'batch' to have shape \[12\]", {"batch": torch.zeros(3, dtype=torch.long)}),

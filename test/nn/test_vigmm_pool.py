@@ -42,6 +42,8 @@ def test_output_is_what_the_selection_says(kernel):
     torch.testing.assert_close(coarse, coarse.t())
     assert out.batch.tolist() == [0] * 5
     assert torch.equal(VIGMMPool.lift(out.x, out.select), out.x[cluster])
+    with pytest.raises(ValueError, match=r"'x' to have 5 rows, one a cluster .got 20"):
+        VIGMMPool.lift(data.x, out.select)
 
 
 def test_two_cliques_fall_apart_at_their_bridge():
@@ -158,6 +160,7 @@ def test_inside_a_pyg_model_and_copies():
     for copied in (twin, copy.deepcopy(layer)):
         assert torch.equal(copied(data.x, data.edge_index).x, out.x)
     layer.reset_parameters()
+    assert torch.compile(layer, backend="eager")(data.x, data.edge_index).x.shape == (10, 5)
     sparse = to_torch_coo_tensor(data.edge_index.flip(0), size=(20, 20))
     assert layer(data.x, sparse).x.shape == (10, 5)
 
@@ -169,6 +172,7 @@ def test_inside_a_pyg_model_and_copies():
         (ValueError, "'ratio' to be in .0, 1.*0.0", {"ratio": 0.0}),
         (ValueError, "'ratio' to be in .0, 1.*nan", {"ratio": float("nan")}),
         (ValueError, "'ratio' to be at least 1.*0", {"ratio": 0}),
+        (TypeError, "'ratio' to be a float or an int.*str", {"ratio": "0.5"}),
         (ValueError, "'kernel' to be one of.*'rbf'", {"kernel": "rbf"}),
         (ValueError, "'beta' to be positive.*-1", {"beta": -1.0}),
         (ValueError, "'num_iterations' to be at least 1", {"num_iterations": 0}),

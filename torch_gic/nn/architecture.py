@@ -15,8 +15,10 @@ class Layer(NamedTuple):
 
 def parse_architecture(architecture: str) -> list[Layer]:
     """Reads the notation and checks that the layers can follow each other."""
+    if not isinstance(architecture, str):
+        raise TypeError(f"Expected 'architecture' to be a str (got {type(architecture).__name__})")
     layers: list[Layer] = []
-    for position, token in enumerate(architecture.split("-"), start=1):
+    for position, token in enumerate(re.split(r"-(?![^(]*\))", architecture), start=1):  # not at a minus in brackets
         where = f"layer {position} of 'architecture' {architecture!r}"
         match = re.fullmatch(r"\s*(?:(C|FC)\((\d+)\)|P(?:\((\d*\.?\d+)\))?)\s*", token)
         if match is None:

@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.parameter import Parameter, UninitializedParameter, is_lazy
+from torch_geometric.nn import Linear
 
 from torch_gic._checks import check_at_least, check_features, check_fields
-from torch_gic.ops import component_posterior, gaussian_encode
+from torch_gic.ops import component_posterior, gaussian_encode, gaussian_filter
 
 MIN_SIGMA = 1e-3  # the encoding divides by sigma: a component that settles on one point must not take it to zero
 
@@ -97,6 +98,17 @@ class GaussianMixture(torch.nn.Module):
         log_pi = self.alpha.log_softmax(dim=-1)
         return gaussian_encode(x, self.mu, self.sigma, log_pi, field_index, field_weight.to(x.dtype), num_nodes)
 
+    def filter(self, x: Tensor, field_index: Tensor, field_weight: Tensor, num_nodes: int, linear: Linear) -> Tensor:
+        """``linear(self(...).flatten(1))``, but in one pass that never forms the gradients: ``[num_nodes, out_channels]``."""
+        if linear.in_channels == -1:  # the first input tells it its size
+            return linear(self(x, field_index, field_weight, num_nodes).flatten(start_dim=1))
+        self.materialize(x)
+        check_fields(field_index, field_weight, self.num_scales)
+        log_pi = self.alpha.log_softmax(dim=-1)
+        return gaussian_filter(
+            x, self.mu, self.sigma, log_pi, field_index, field_weight, num_nodes, linear.weight, linear.bias
+        )
+
     @torch.no_grad()
     def entropy(self, x: Tensor, field_index: Tensor, field_weight: Tensor) -> Tensor:
         r"""How undecided the components are: the mean entropy of :math:`Q` in each scale over :math:`\log C`, ``[K]``.
@@ -115,8 +127,8 @@ class GaussianMixture(torch.nn.Module):
 
     def materialize(self, x: Tensor) -> None:
         """Checks ``x``, and gives parameters made with ``in_channels=-1`` their size from it."""
-        check_features(x, self.in_channels)
-        if is_lazy(self.mu):
+        check_features(x, self.in_channels, self.alpha.dtype)
+        if self.in_channels == -1:
             self._materialize(x.size(1), x.device, x.dtype)
             self.reset_parameters()
 

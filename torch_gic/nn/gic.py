@@ -53,6 +53,8 @@ class GIC(torch.nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        if not 0 <= dropout < 1:
+            raise ValueError(f"Expected 'dropout' to be in [0, 1) (got {dropout})")
         self.architecture = architecture
         self.dropout = dropout
         self.in_channels = in_channels

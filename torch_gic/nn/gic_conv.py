@@ -10,7 +10,7 @@ from torch.nn.parameter import Parameter
 from torch_geometric.nn import Linear, MessagePassing
 from torch_geometric.typing import SparseTensor
 
-from torch_gic._checks import check_fields
+from torch_gic._checks import check_at_least, check_features, check_fields
 from torch_gic.nn.gaussian_mixture import GaussianMixture
 from torch_gic.ops import receptive_fields
 
@@ -35,6 +35,10 @@ class GICConv(MessagePassing):
         The normalised weights of a field are around 0.1, so that as printed (:obj:`scale=1`) the exponents
         :math:`a/2 \cdot \sum_d z_d^2` are small and all components share each vertex equally: the mixture is idle.
         The scale sharpens it; :meth:`entropy` says how idle it is.
+
+    .. note::
+        The encoding is a sum over the field, and quadratic in the attributes: put a normalisation such as
+        :class:`~torch_geometric.nn.BatchNorm` behind each layer, as :class:`~torch_gic.GIC` does, or stacked layers explode.
 
     Args:
         in_channels (int): Size of each input attribute vector, or :obj:`-1` to take it from the first input.
@@ -67,6 +71,9 @@ class GICConv(MessagePassing):
         bias: bool = True,
     ) -> None:
         super().__init__(aggr=None)
+        check_at_least(out_channels, "out_channels", 1)
+        if max_neighbors is not None:
+            check_at_least(max_neighbors, "max_neighbors", 1)
         if not (math.isfinite(scale) and scale > 0):
             raise ValueError(f"Expected 'scale' to be positive and finite (got {scale})")
         self.out_channels = out_channels
@@ -126,12 +133,13 @@ class GICConv(MessagePassing):
             batch (torch.Tensor, optional): The graph of each vertex. The result does not depend on it: it lets the
                 layer refuse edges between graphs. (default: :obj:`None`)
             fields (tuple, optional): ``(field_index, field_weight)`` of :func:`~torch_gic.receptive_fields` or of the
-                :class:`~torch_gic.ReceptiveFields` transform, in place of the edges. (default: :obj:`None`)
+                :class:`~torch_gic.ReceptiveFields` transform. Edges and their weights are then not looked at.
+                (default: :obj:`None`)
         """
+        check_features(x, self.in_channels)  # before its size is taken for that of the graph
         field_index, field_weight = self.fields(x, edge_index, edge_weight, batch) if fields is None else fields
         check_fields(field_index, field_weight, self.num_scales)
-        encoding = self.encode(x, field_index, field_weight * self.log_scale.exp())
-        return self.lin(encoding.flatten(start_dim=1))
+        return self.mixture.filter(x, field_index, field_weight * self.log_scale.exp(), x.size(0), self.lin)
 
     def fields(
         self,
@@ -175,7 +183,10 @@ class GICConv(MessagePassing):
         self.log_scale.copy_(torch.where(mean_weight > 0, -mean_weight.log(), self.log_scale))
 
     def entropy(self, x: Tensor, field_index: Tensor, field_weight: Tensor) -> Tensor:
-        r"""How undecided the components are on these fields, per scale (see :meth:`GaussianMixture.entropy`)."""
+        r"""How undecided the components are: the mean entropy of :math:`Q` over :math:`\log C` in each scale, ``[K]``.
+
+        At 1 the components are interchangeable and do nothing; at 0 each field member belongs to one.
+        """
         return self.mixture.entropy(x, field_index, field_weight * self.log_scale.detach().exp())
 
     def __repr__(self) -> str:

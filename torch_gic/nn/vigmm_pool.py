@@ -10,7 +10,7 @@ from torch_geometric.nn.pool.select import SelectOutput
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import scatter
 
-from torch_gic._checks import as_edge_list, check_batch
+from torch_gic._checks import as_edge_list, check_batch, check_features
 from torch_gic.nn.cluster_connect import ClusterConnect
 from torch_gic.nn.vigmm_select import VIGMMSelect
 
@@ -44,7 +44,9 @@ class VIGMMPool(torch.nn.Module):
     gradient reaches :math:`h` through the responsibilities, with the value of the output unchanged.
 
     EM starts from seeds spread over each graph, without randomness, and a cluster that loses all its vertices gets back
-    its seed: every graph gets all the clusters it asked for.
+    its seed: every graph gets all the clusters it asked for. Direction of edges does not matter for the clusters, only for
+    :math:`\mathbf{A}^{\prime}`, whose self-loops hold the edges inside the clusters. A cluster is mostly, but not always,
+    connected; vertices without an edge join any cluster of their graph.
 
     Args:
         in_channels (int): Size of each attribute vector, or :obj:`-1` to take it from the first input.
@@ -80,6 +82,7 @@ class VIGMMPool(torch.nn.Module):
     def reset_parameters(self) -> None:
         self.select.reset_parameters()
 
+    @torch.compiler.disable  # how many clusters and edges there are depends on the data: a compiled model calls it as it is
     def forward(
         self,
         x: Tensor,
@@ -95,6 +98,7 @@ class VIGMMPool(torch.nn.Module):
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
             batch (torch.Tensor, optional): The graph of each vertex. (default: all in one)
         """
+        check_features(x, self.select.lin.in_channels, self.select.lin.weight.dtype)
         edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, x.size(0))
         check_batch(batch, num_nodes, edge_index)
         if edge_weight is None:
@@ -109,6 +113,8 @@ class VIGMMPool(torch.nn.Module):
     @staticmethod
     def lift(x: Tensor, select: SelectOutput) -> Tensor:
         """Brings attributes of the clusters back to the vertices: each vertex gets those of its cluster."""
+        if x.size(0) != select.num_clusters:
+            raise ValueError(f"Expected 'x' to have {select.num_clusters} rows, one a cluster (got {x.size(0)})")
         return x[select.cluster_index]
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from torch_geometric.nn import Linear
 from torch_geometric.nn.pool.select import Select, SelectOutput
 from torch_geometric.utils import cumsum
 
-from torch_gic._checks import check_at_least, check_features
+from torch_gic._checks import check_at_least
 from torch_gic.ops import cut_kernel, laplacian_kernel, seed_clusters, undirected_adjacency, vertex_volume, vigmm
 
 KERNELS = ("cut", "laplacian")
@@ -43,6 +43,8 @@ class VIGMMSelect(Select):
             raise ValueError(f"Expected 'kernel' to be one of {KERNELS} (got {kernel!r})")
         if beta is not None and not (math.isfinite(beta) and beta > 0):
             raise ValueError(f"Expected 'beta' to be positive and finite (got {beta})")
+        if not isinstance(ratio, int | float):
+            raise TypeError(f"Expected 'ratio' to be a float or an int (got {type(ratio).__name__})")
         if isinstance(ratio, int):
             check_at_least(ratio, "ratio", 1)
         elif not 0 < ratio <= 1:
@@ -71,7 +73,6 @@ class VIGMMSelect(Select):
         return (self.ratio * num_vertices.double()).ceil().long()
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, batch: Tensor) -> SelectOutput:
-        check_features(x, self.lin.in_channels)
         num_nodes, num_graphs = x.size(0), int(batch.max()) + 1 if batch.numel() > 0 else 0
         size = torch.bincount(batch, minlength=num_graphs)
         num_clusters = self.num_clusters(size)

@@ -2,6 +2,7 @@
 
 from torch_gic.ops.encode_moments import encode_moments
 from torch_gic.ops.gaussian_encode import component_posterior, gaussian_encode
+from torch_gic.ops.gaussian_filter import gaussian_filter
 from torch_gic.ops.receptive_fields import receptive_fields
 from torch_gic.ops.seed_clusters import seed_clusters
 from torch_gic.ops.vertex_kernels import VertexKernel, cut_kernel, laplacian_kernel, undirected_adjacency, vertex_volume
@@ -10,7 +11,7 @@ from torch_gic.ops.vigmm import vigmm
 # The name of the dispatcher's operator for those that have (or can have) a compiled kernel.
 OP_NAMES: dict[str, str | None] = {
     "receptive_fields": None,
-    "gaussian_encode": "encode_moments",
+    "gaussian_filter": "encode_moments",
     "seed_clusters": "seed_clusters",
     "vigmm": None,
 }
@@ -22,6 +23,7 @@ __all__ = [
     "cut_kernel",
     "encode_moments",
     "gaussian_encode",
+    "gaussian_filter",
     "laplacian_kernel",
     "receptive_fields",
     "seed_clusters",

@@ -11,9 +11,7 @@ from torch_gic._library import OPS, load_kernels
 
 OPERANDS = "Tensor x, Tensor distance, Tensor prior, Tensor weight, Tensor member, Tensor vertex"
 OPS.define(f"encode_moments({OPERANDS}, SymInt num_nodes) -> (Tensor, Tensor)")
-OPS.define(
-    f"encode_moments_backward(Tensor grad_moments, Tensor grad_mass, {OPERANDS}) -> (Tensor, Tensor, Tensor, Tensor)"
-)
+OPS.define(f"encode_moments_backward(Tensor grad_moments, Tensor grad_mass, {OPERANDS}) -> (Tensor, Tensor, Tensor, Tensor)")
 
 
 def encode_moments(
@@ -79,12 +77,29 @@ def reference_backward(
     member: Tensor,
     vertex: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """PyTorch's own gradient of the reference."""
-    with torch.enable_grad():
-        inputs = [value.detach().requires_grad_() for value in (x, distance, prior, weight)]
-        outputs = reference(*inputs, member, vertex, grad_moments.size(0))
-    x, distance, prior, weight = torch.autograd.grad(outputs, inputs, [grad_moments, grad_mass])
-    return x, distance, prior, weight
+    """By hand, one component after the other: PyTorch's own gradient would keep the terms of all of them."""
+    channels = x.size(1)
+    both = torch.cat([x, x.square()], dim=1)
+    members = both.index_select(0, member)
+    grad_both, grad_distance = torch.zeros_like(both), torch.zeros_like(distance)
+    grad_prior, grad_weight = torch.zeros_like(prior), torch.zeros_like(weight)
+    for k in range(prior.size(0)):
+        a = weight[:, k].unsqueeze(1)
+        m = distance[:, k].index_select(0, member)
+        q = torch.softmax(prior[k] - a / 2 * m, dim=1) * (a > 0)
+        grad_aq, grad_q = grad_mass[:, k].index_select(0, vertex).unbind(dim=2)
+        to_aq = []
+        for c in range(prior.size(1)):
+            g = grad_moments[:, k, c].flatten(start_dim=1).index_select(0, vertex)
+            to_aq.append((g * members).sum(dim=1))
+            grad_both.index_add_(0, member, a * q[:, c : c + 1] * g)
+        grad_aq = grad_aq + torch.stack(to_aq, dim=1)
+        grad_q = grad_q + a * grad_aq
+        grad_logit = q * (grad_q - (q * grad_q).sum(dim=1, keepdim=True))
+        grad_prior[k] = grad_logit.sum(dim=0)
+        grad_distance[:, k].index_add_(0, member, -a / 2 * grad_logit)
+        grad_weight[:, k] = (q * grad_aq - m / 2 * grad_logit).sum(dim=1)
+    return grad_both[:, :channels] + 2 * x * grad_both[:, channels:], grad_distance, grad_prior, grad_weight
 
 
 @torch.library.register_fake("torch_gic::encode_moments", lib=OPS)

@@ -1,0 +1,152 @@
+import pytest
+import torch
+from conftest import random_graph
+
+from torch_gic._library import load_kernels
+from torch_gic.ops import encode_moments, gaussian_encode, gaussian_filter, receptive_fields
+from torch_gic.ops.encode_moments import reference, reference_backward
+
+needs_kernel = pytest.mark.skipif(load_kernels().active == "reference", reason="no compiled kernels here")
+forward, backward = torch.ops.torch_gic.encode_moments, torch.ops.torch_gic.encode_moments_backward
+
+
+def operands(nodes=7, entries=30, d=5, scales=2, components=3, dtype=torch.float64, is_sorted=True, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(nodes, d, generator=generator, dtype=dtype)
+    distance = 3 * torch.rand(nodes, scales, components, generator=generator, dtype=dtype)
+    prior = torch.randn(scales, components, generator=generator, dtype=dtype)
+    weight = torch.rand(entries, scales, generator=generator, dtype=dtype)
+    weight = weight.masked_fill(torch.rand(entries, scales, generator=generator) < 0.2, 0)
+    member, vertex = torch.randint(nodes, (2, entries), generator=generator)
+    return x, distance, prior, weight, member, vertex.sort().values if is_sorted else vertex
+
+
+@needs_kernel
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (7, 30, 5, 2, 3),
+        (7, 300, 16, 7, 7),
+        (40, 900, 33, 1, 1),
+        (5, 20, 1, 3, 8),
+        (9, 90, 603, 2, 2),
+        (6, 50, 4, 2, 33),
+        (3, 0, 4, 2, 2),
+    ],
+)
+def test_kernel_equals_the_reference(sizes, is_sorted, dtype, tolerance):
+    inputs = operands(*sizes, dtype=dtype, is_sorted=is_sorted)
+    outputs = forward(*inputs, sizes[0])
+    gradients = [torch.randn_like(output) for output in outputs]
+    pairs = [*zip(outputs, reference(*inputs, sizes[0]), strict=True)]
+    pairs += zip(backward(*gradients, *inputs), reference_backward(*gradients, *inputs), strict=True)
+    for kernel, plain in pairs:
+        assert kernel.shape == plain.shape
+        torch.testing.assert_close(
+            kernel, plain, rtol=0, atol=tolerance * max(1.0, float(plain.abs().amax()) if plain.numel() else 1.0)
+        )
+
+
+@pytest.mark.parametrize("function", [encode_moments, "reference"])
+def test_gradcheck(function):
+    *inputs, member, vertex = operands(4, 12, 3)
+    inputs[3] = inputs[3].clamp(min=0.1)  # at zero an entry leaves the field: a jump
+    inputs = [value.requires_grad_() for value in inputs]
+    if function == "reference":
+        outputs = reference(*inputs, member, vertex, 4)
+        gradients = [torch.randn_like(output) for output in outputs]
+        for ours, autograd in zip(
+            reference_backward(*gradients, *(v.detach() for v in inputs), member, vertex),
+            torch.autograd.grad(outputs, inputs, gradients),
+            strict=True,
+        ):
+            torch.testing.assert_close(ours, autograd)
+    else:
+        assert torch.autograd.gradcheck(lambda *values: function(*values, member, vertex, 4), inputs)
+
+
+def test_opcheck():
+    inputs = operands(4, 12, 3, dtype=torch.float32)
+    tracked = [value.requires_grad_() if value.is_floating_point() else value for value in inputs]
+    torch.library.opcheck(forward.default, (*tracked, 4))
+    gradients = [torch.randn_like(output) for output in forward(*inputs, 4)]
+    torch.library.opcheck(backward.default, (*gradients, *(value.detach() for value in inputs)))
+
+
+@needs_kernel
+def test_same_bits_on_any_number_of_threads():
+    inputs, results, threads = operands(500, 9000, 20, 3, 4, dtype=torch.float32), [], torch.get_num_threads()
+    for count in (1, 2, 3, 2):
+        torch.set_num_threads(count)
+        outputs = forward(*inputs, 500)
+        results.append([*outputs, *backward(*outputs, *inputs)])
+    torch.set_num_threads(threads)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_non_contiguous():
+    inputs = operands()
+    strided = [torch.stack([value, value], dim=-1)[..., 0] for value in inputs]
+    assert not strided[0].is_contiguous()
+    for a, b in zip(forward(*inputs, 7), forward(*strided, 7), strict=True):
+        assert torch.equal(a, b)
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    ("position", "value", "message"),
+    [
+        (0, torch.ones(7, 5, dtype=torch.float16), "'x' to hold float32 or float64"),
+        (1, torch.ones(7, 2, 3), "'distance' to hold float64 values .got float32"),
+        (1, torch.ones(6, 2, 3, dtype=torch.float64), "'distance' to have size 7 in dimension 0 .got 6"),
+        (3, torch.ones(30, dtype=torch.float64), "'weight' to have 2 dimensions .got 1"),
+        (4, torch.full((30,), 7), r"'member' to lie in \[0, 6\] .got 7"),
+        (5, torch.full((30,), -1), r"'vertex' to lie in \[0, 6\] .got -1"),
+    ],
+)
+def test_bad_operands(position, value, message):
+    inputs = list(operands())
+    inputs[position] = value
+    with pytest.raises(RuntimeError, match=message):
+        forward(*inputs, 7)
+
+
+def filter_setting(dtype, offset=0.0, mean_offset=0.0):
+    data = random_graph(20, 40, dtype=torch.float32)
+    field_index, field_weight = receptive_fields(data.edge_index, data.edge_weight, num_nodes=20, num_scales=3)
+    generator = torch.Generator().manual_seed(0)
+    mu = torch.randn(3, 4, 5, generator=generator) + mean_offset
+    sigma = torch.rand(3, 4, 5, generator=generator) + 0.5
+    log_pi = torch.randn(3, 4, generator=generator).log_softmax(-1)
+    weight, bias = torch.randn(6, 120, generator=generator), torch.randn(6, generator=generator)
+    values = [value.to(dtype) for value in (data.x + offset, mu, sigma, log_pi)]
+    return [*values, field_index, field_weight.to(dtype), 20], weight.to(dtype), bias.to(dtype)
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_filter_is_a_linear_map_of_the_encoding(with_bias):
+    inputs, weight, bias = filter_setting(torch.float64)
+    bias = bias if with_bias else None
+    expected = torch.nn.functional.linear(gaussian_encode(*inputs).flatten(1), weight, bias)
+    torch.testing.assert_close(gaussian_filter(*inputs, weight, bias), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_gradients_of_the_filter():
+    inputs, weight, bias = filter_setting(torch.float64)
+    tensors = [value.requires_grad_() for value in (*inputs[:4], inputs[5], weight, bias)]
+    ours = gaussian_filter(*inputs, weight, bias).sin().sum()
+    plain = torch.nn.functional.linear(gaussian_encode(*inputs).flatten(1), weight, bias).sin().sum()
+    for a, b in zip(torch.autograd.grad(ours, tensors), torch.autograd.grad(plain, tensors), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(("offset", "mean_offset"), [(0, 0), (1000, 0), (1000, 1000), (-1e5, -1e5)])
+def test_filter_in_float32_with_large_offsets(offset, mean_offset):
+    inputs, weight, bias = filter_setting(torch.float32, offset, mean_offset)
+    single = gaussian_filter(*inputs, weight, bias)
+    double = [value.double() if torch.is_tensor(value) and value.is_floating_point() else value for value in inputs]
+    exact = torch.nn.functional.linear(gaussian_encode(*double).flatten(1), weight.double(), bias.double())
+    assert ((single - exact).norm(dim=1) / exact.norm(dim=1)).max() < 1e-4
