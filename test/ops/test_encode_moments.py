@@ -114,28 +114,30 @@ def test_bad_operands(position, value, message):
         forward(*inputs, 7)
 
 
-def filter_setting(dtype, offset=0.0, mean_offset=0.0):
+def filter_setting(dtype, offset=0.0, mean_offset=0.0, filters=6):
     data = random_graph(20, 40, dtype=torch.float32)
     field_index, field_weight = receptive_fields(data.edge_index, data.edge_weight, num_nodes=20, num_scales=3)
     generator = torch.Generator().manual_seed(0)
     mu = torch.randn(3, 4, 5, generator=generator) + mean_offset
     sigma = torch.rand(3, 4, 5, generator=generator) + 0.5
     log_pi = torch.randn(3, 4, generator=generator).log_softmax(-1)
-    weight, bias = torch.randn(6, 120, generator=generator), torch.randn(6, generator=generator)
+    weight, bias = torch.randn(filters, 120, generator=generator), torch.randn(filters, generator=generator)
     values = [value.to(dtype) for value in (data.x + offset, mu, sigma, log_pi)]
     return [*values, field_index, field_weight.to(dtype), 20], weight.to(dtype), bias.to(dtype)
 
 
+@pytest.mark.parametrize("filters", [6, 40])  # fewer and more than the 20 vertices
 @pytest.mark.parametrize("with_bias", [True, False])
-def test_filter_is_a_linear_map_of_the_encoding(with_bias):
-    inputs, weight, bias = filter_setting(torch.float64)
+def test_filter_is_a_linear_map_of_the_encoding(with_bias, filters):
+    inputs, weight, bias = filter_setting(torch.float64, filters=filters)
     bias = bias if with_bias else None
     expected = torch.nn.functional.linear(gaussian_encode(*inputs).flatten(1), weight, bias)
     torch.testing.assert_close(gaussian_filter(*inputs, weight, bias), expected, rtol=1e-10, atol=1e-10)
 
 
-def test_gradients_of_the_filter():
-    inputs, weight, bias = filter_setting(torch.float64)
+@pytest.mark.parametrize("filters", [6, 40])
+def test_gradients_of_the_filter(filters):
+    inputs, weight, bias = filter_setting(torch.float64, filters=filters)
     tensors = [value.requires_grad_() for value in (*inputs[:4], inputs[5], weight, bias)]
     ours = gaussian_filter(*inputs, weight, bias).sin().sum()
     plain = torch.nn.functional.linear(gaussian_encode(*inputs).flatten(1), weight, bias).sin().sum()
@@ -143,9 +145,10 @@ def test_gradients_of_the_filter():
         torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("filters", [6, 40])
 @pytest.mark.parametrize(("offset", "mean_offset"), [(0, 0), (1000, 0), (1000, 1000), (-1e5, -1e5)])
-def test_filter_in_float32_with_large_offsets(offset, mean_offset):
-    inputs, weight, bias = filter_setting(torch.float32, offset, mean_offset)
+def test_filter_in_float32_with_large_offsets(offset, mean_offset, filters):
+    inputs, weight, bias = filter_setting(torch.float32, offset, mean_offset, filters)
     single = gaussian_filter(*inputs, weight, bias)
     double = [value.double() if torch.is_tensor(value) and value.is_floating_point() else value for value in inputs]
     exact = torch.nn.functional.linear(gaussian_encode(*double).flatten(1), weight.double(), bias.double())

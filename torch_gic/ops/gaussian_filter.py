@@ -29,7 +29,7 @@ def gaussian_filter(
         \frac{\partial \zeta}{\partial \mu} = \frac{X_1 - \mu S_1}{\sigma^2}, \qquad
         \frac{\partial \zeta}{\partial \sigma} = \frac{X_2 - 2 \mu X_1 + \mu^2 S_1}{\sigma^3} - \frac{S_0}{\sigma},
 
-    so that :math:`\mu` and :math:`\sigma` go into the filter's weights instead. Attributes and means are taken relative to
+    so that :math:`\mu` and :math:`\sigma` can go into the filter's weights instead. Attributes and means are taken relative to
     the mean of all means: numbers that then still cancel are those of components many deviations apart.
 
     Shapes:
@@ -46,15 +46,22 @@ def gaussian_filter(
     member, vertex = field_index
     moments, mass = encode_moments(x, distance, prior, field_weight.to(x.dtype), member, vertex, num_nodes)
 
-    to_mu, to_sigma = weight.to(x.dtype).view(weight.size(0), *mu.shape[:2], 2, mu.size(2)).unbind(dim=3)
-    to_mu, second = to_mu / sigma.square(), to_sigma / sigma.pow(3)
-    first = to_mu - 2 * mu * second
-    to_moments = torch.stack([first, second], dim=3).flatten(start_dim=1)
-    to_mass = torch.stack([(mu.square() * second - mu * to_mu).sum(-1), -(to_sigma / sigma).sum(-1)], dim=3).flatten(
-        start_dim=1
-    )
-    bias = None if bias is None else bias.to(x.dtype)
-    out = F.linear(moments.flatten(start_dim=1), to_moments) + F.linear(mass.flatten(start_dim=1), to_mass, bias)
+    weight, bias = weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
+    inverse = 1 / sigma
+    if num_nodes < weight.size(0):  # fewer vertices than filters: then the gradients are smaller than the filters' weights
+        first, second = moments.unbind(dim=3)
+        total, count = mass.unsqueeze(-1).unbind(dim=3)
+        to_mu = (first - mu * total) * inverse.square()
+        to_sigma = (second - mu * (2 * first - mu * total)) * inverse.pow(3) - count * inverse
+        out = F.linear(torch.stack([to_mu, to_sigma], dim=3).flatten(start_dim=1), weight, bias)
+    else:
+        from_mu, from_sigma = weight.view(weight.size(0), *mu.shape[:2], 2, mu.size(2)).unbind(dim=3)
+        first, second = from_mu * inverse.square(), from_sigma * inverse.pow(3)
+        to_total = (mu.square() * second).sum(-1) - (mu * first).sum(-1)
+        to_count = -(from_sigma * inverse).sum(-1)
+        to_moments = torch.stack([first - 2 * mu * second, second], dim=3).flatten(start_dim=1)
+        to_mass = torch.stack([to_total, to_count], dim=3).flatten(start_dim=1)
+        out = F.linear(moments.flatten(start_dim=1), to_moments) + F.linear(mass.flatten(start_dim=1), to_mass, bias)
     return out if torch.is_autocast_enabled(x.device.type) else out.to(dtype)
 
 
