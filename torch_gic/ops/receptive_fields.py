@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch_geometric.typing import SparseTensor
-from torch_geometric.utils import cumsum
 
 from torch_gic._checks import as_edge_list, check_at_least, check_batch
+from torch_gic.ops.extend_walks import extend_walks, strongest, sum_duplicates
 
 
 def receptive_fields(
@@ -73,31 +73,28 @@ def receptive_fields(
         row, col = torch.cat([row, vertices]), torch.cat([col, vertices])
         weight = torch.cat([weight, weight.new_ones(num_nodes)])
     present = weight > 0
-    row, col, weight = _sum_duplicates(row[present], col[present], weight[present], num_nodes)
+    row, col, weight = sum_duplicates(row[present], col[present], weight[present], num_nodes)
 
-    # The field of scale 0 is the vertex itself; each step extends every walk by one edge.
     log_degree = torch.zeros(num_nodes, dtype=torch.float64, device=row.device)
-    walk = (vertices, vertices, torch.ones_like(log_degree))
-    followed: Tensor | slice = slice(None)  # the edges that walks may take
-    if max_neighbors is not None:
-        followed = _strongest(row, _step(row, col, weight, log_degree, num_nodes)[0], max_neighbors)
-    scales = []
+    transitions = []
     for _ in range(num_scales):
-        transition, log_degree = _step(row, col, weight, log_degree, num_nodes)
-        walk = _extend(walk, row[followed], col[followed], transition[followed], num_nodes)
-        if max_neighbors is not None:
-            strongest = _strongest(walk[0], walk[2], max_neighbors)
-            walk = (walk[0][strongest], walk[1][strongest], walk[2][strongest])
-        scales.append(walk)
-    row, col, field_weight = _share_support(scales, num_nodes)
-    if max_neighbors is not None:
-        strongest = _strongest(row, field_weight.sum(dim=1), max_neighbors)
-        row, col, field_weight = row[strongest], col[strongest], field_weight[strongest]
+        transition, log_degree = _step(row, col, weight, log_degree)
+        transitions.append(transition)
+    if max_neighbors is None:
+        row, col, field_weight = extend_walks(row, col, torch.stack(transitions), num_nodes, None)
+    else:
+        followed = strongest(row, transitions[0], max_neighbors)  # the edges that walks may take
+        transition = torch.stack(transitions)[:, followed]
+        row, col, field_weight = extend_walks(row[followed], col[followed], transition, num_nodes, max_neighbors)
+        kept = strongest(row, field_weight.sum(dim=1), max_neighbors)
+        row, col, field_weight = row[kept], col[kept], field_weight[kept]
+    used = (field_weight > 0).any(dim=1)
+    row, col, field_weight = row[used], col[used], field_weight[used]
     # Directed graphs have no bound of 1: the largest finite number keeps infinity, and with it NaN, out of the layers.
     return torch.stack([col, row]), field_weight.clamp(max=torch.finfo(dtype).max).to(dtype)
 
 
-def _step(row: Tensor, col: Tensor, weight: Tensor, log_degree: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+def _step(row: Tensor, col: Tensor, weight: Tensor, log_degree: Tensor) -> tuple[Tensor, Tensor]:
     """The entries of ``T_k = diag(d_k) A diag(d_{k+1})^-1`` and ``log d_{k+1} = log A d_k`` (in logarithms: no overflow)."""
     log_term = weight.log() + log_degree[col]
     peak = torch.full_like(log_degree, -torch.inf).scatter_reduce(0, row, log_term.detach(), "amax")
@@ -109,42 +106,3 @@ def _step(row: Tensor, col: Tensor, weight: Tensor, log_degree: Tensor, num_node
     reachable = ~(empty[col] | torch.isinf(log_degree[row]))
     exponent = weight.log() + log_degree[row] - log_next[col]
     return exponent.masked_fill(~reachable, -torch.inf).exp(), log_next
-
-
-def _extend(
-    walk: tuple[Tensor, Tensor, Tensor], row: Tensor, col: Tensor, value: Tensor, num_nodes: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The sparse product of ``walk`` and the matrix ``(row, col, value)``, whose entries are sorted by row."""
-    start, end, probability = walk
-    degree = torch.bincount(row, minlength=num_nodes)
-    rowptr, count = cumsum(degree), degree[end]
-    source = torch.repeat_interleave(torch.arange(end.numel(), device=end.device), count)
-    offset = torch.arange(source.numel(), device=end.device) - cumsum(count)[source]
-    edge = rowptr[end[source]] + offset
-    return _sum_duplicates(start[source], col[edge], probability[source] * value[edge], num_nodes)
-
-
-def _sum_duplicates(row: Tensor, col: Tensor, value: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Entries of equal position add up; the result is sorted by row, then column."""
-    key, position = torch.unique(row * num_nodes + col, return_inverse=True)
-    total = value.new_zeros(key.numel()).index_add(0, position, value)
-    return key // max(num_nodes, 1), key % max(num_nodes, 1), total
-
-
-def _strongest(row: Tensor, value: Tensor, count: int) -> Tensor:
-    """The indices, in order, of the ``count`` largest values of every row; ``row`` is sorted."""
-    order = torch.argsort(value, descending=True, stable=True)
-    order = order[torch.argsort(row[order], stable=True)]
-    rank = torch.arange(row.numel(), device=row.device) - torch.searchsorted(row, row)
-    return order[rank < count].sort().values
-
-
-def _share_support(scales: list[tuple[Tensor, Tensor, Tensor]], num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """One list of the positions of all scales, with a column of weights a scale; positions of weight zero are dropped."""
-    row, col, value = (torch.cat(parts) for parts in zip(*scales, strict=True))
-    sizes = torch.tensor([scale[0].numel() for scale in scales], device=row.device)
-    scale = torch.repeat_interleave(torch.arange(len(scales), device=row.device), sizes)
-    key, position = torch.unique(row * num_nodes + col, return_inverse=True)
-    weight = value.new_zeros(key.numel(), len(scales)).index_put((position, scale), value)
-    used = (weight > 0).any(dim=1)
-    return key[used] // max(num_nodes, 1), key[used] % max(num_nodes, 1), weight[used]
