@@ -25,7 +25,7 @@ def is_picture(path):
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("script", sorted(path.name for path in EXAMPLES.glob("*.py")))
+@pytest.mark.parametrize("script", sorted(EXAMPLES.parent.glob("[be]*/*.py")), ids=lambda path: path.name)  # and benchmarks
 def test_help(script, tmp_path):
     assert "--help" in run(script, "--help", cwd=tmp_path)
 
