@@ -100,23 +100,22 @@ def main():
     parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
     args = parser.parse_args()
 
-    lines = []
     with tqdm(total=len(args.datasets) * len(args.threads) * len(WIDTHS) * (args.rounds + 1), unit="round") as progress:
         for name in args.datasets:
             batch = load_batch(args, name)
             fields = receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, num_scales=SCALES)
-            lines.append(f"\n{name}: {batch.num_nodes} vertices, {batch.num_edges} edges, {fields[0].size(1)} field entries")
+            progress.write(f"\n{name}: {batch.num_nodes} vertices, {batch.num_edges} edges, {fields[0].size(1)} field entries")
+            header = True
             for threads in args.threads:
                 torch.set_num_threads(threads)
                 for widths in WIDTHS:
                     progress.set_description(f"{name} {widths}, {threads} threads")
                     result = measure(contenders(batch, fields, *widths), args.rounds, progress)
-                    product = result["filter product"]
-                    if len(lines) and lines[-1].startswith("\n"):
-                        lines.append(f"{'threads, widths':<18}" + "".join(f"{label:>19}" for label in result))
-                    cells = "".join(f"{f'{value:.1f} ms {value / product:5.2f}x':>19}" for value in result.values())
-                    lines.append(f"{threads}, {widths!s:<15}{cells}")
-    print("\n".join(lines))
+                    if header:
+                        progress.write(f"{'threads, widths':<18}" + "".join(f"{label:>19}" for label in result))
+                        header = False
+                    cells = [f"{value:.1f} ms {value / result['filter product']:5.2f}x" for value in result.values()]
+                    progress.write(f"{threads}, {widths!s:<15}" + "".join(f"{cell:>19}" for cell in cells))
     print("\nms: median of a forward and backward pass; x: ratio to the filter product in the same rounds")
 
 
