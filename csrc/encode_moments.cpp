@@ -10,9 +10,10 @@
 namespace torch_gic {
 namespace {
 
-constexpr int64_t kRows =
-    6;  // rows of a tile; its 12 sums fit 16 registers, and are enough to hide the latency of an FMA
-constexpr int64_t kPiece = 64;  // field entries that are worked on at once
+// Rows of a tile. Its 12 sums fit 16 registers, and are enough to hide the latency of an FMA.
+constexpr int64_t kRows = 6;
+// Field entries that are worked on at once.
+constexpr int64_t kPiece = 64;
 
 template <typename S>
 TORCH_GIC_INLINE int64_t padded(int64_t size) {
@@ -230,7 +231,7 @@ TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const 
         }
       }
 
-      // Through the softmax, lanes over the entries; dp is replaced by the gradient of the distance.
+      // Through the softmax, lanes over the entries; dp is replaced by the gradient of the logits.
       for (int64_t k = 0; k < f.scales; ++k) {
         const int64_t c0 = k * components;
         for (int64_t l = 0; l < end_lane; l += lanes) {
@@ -274,38 +275,36 @@ using Forward = void(const Fields<T>&, T*, T*, int64_t, int64_t);
 template <typename T>
 using Backward = void(const Fields<T>&, const T*, const T*, T*, int64_t, T*, T*, int64_t, int64_t);
 
-template <typename T>
-void forward_any(const Fields<T>& f, T* moments, T* mass, int64_t begin, int64_t end) {
-  forward<Simd<T, 16>>(f, moments, mass, begin, end);
+// The same loops for each target; the attribute of a function decides for what its inlined body is compiled.
+template <typename T, typename... Rest>
+void forward_any(const Fields<T>& fields, Rest... rest) {
+  forward<Simd<T, 16>>(fields, rest...);
 }
 
-template <typename T>
-void backward_any(const Fields<T>& f, const T* grad_moments, const T* grad_mass, T* grad_member, int64_t first,
-                  T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
-  backward<Simd<T, 16>>(f, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
+template <typename T, typename... Rest>
+void backward_any(const Fields<T>& fields, Rest... rest) {
+  backward<Simd<T, 16>>(fields, rest...);
 }
 
 #if TORCH_GIC_X86
-template <typename T>
-TORCH_GIC_AVX2 void forward_avx2(const Fields<T>& f, T* moments, T* mass, int64_t begin, int64_t end) {
-  forward<Simd<T, 32>>(f, moments, mass, begin, end);
+template <typename T, typename... Rest>
+TORCH_GIC_AVX2 void forward_avx2(const Fields<T>& fields, Rest... rest) {
+  forward<Simd<T, 32>>(fields, rest...);
 }
 
-template <typename T>
-TORCH_GIC_AVX2 void backward_avx2(const Fields<T>& f, const T* grad_moments, const T* grad_mass, T* grad_member,
-                                  int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
-  backward<Simd<T, 32>>(f, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
+template <typename T, typename... Rest>
+TORCH_GIC_AVX2 void backward_avx2(const Fields<T>& fields, Rest... rest) {
+  backward<Simd<T, 32>>(fields, rest...);
 }
 
-template <typename T>
-TORCH_GIC_AVX512 void forward_avx512(const Fields<T>& f, T* moments, T* mass, int64_t begin, int64_t end) {
-  forward<Simd<T, 64>>(f, moments, mass, begin, end);
+template <typename T, typename... Rest>
+TORCH_GIC_AVX512 void forward_avx512(const Fields<T>& fields, Rest... rest) {
+  forward<Simd<T, 64>>(fields, rest...);
 }
 
-template <typename T>
-TORCH_GIC_AVX512 void backward_avx512(const Fields<T>& f, const T* grad_moments, const T* grad_mass, T* grad_member,
-                                      int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
-  backward<Simd<T, 64>>(f, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
+template <typename T, typename... Rest>
+TORCH_GIC_AVX512 void backward_avx512(const Fields<T>& fields, Rest... rest) {
+  backward<Simd<T, 64>>(fields, rest...);
 }
 
 template <typename Function>
@@ -320,9 +319,9 @@ Function* choose(Function* any, Function* avx2, Function* avx512) {
 template <typename T>
 void encode_moments(const Fields<T>& fields, T* moments, T* mass, int64_t begin, int64_t end) {
 #if TORCH_GIC_X86
-  static Forward<T>* const kernel = choose(forward_any<T>, forward_avx2<T>, forward_avx512<T>);
+  static Forward<T>* const kernel = choose<Forward<T>>(forward_any, forward_avx2, forward_avx512);
 #else
-  constexpr Forward<T>* kernel = forward_any<T>;
+  constexpr Forward<T>* kernel = forward_any;
 #endif
   kernel(fields, moments, mass, begin, end);
 }
@@ -331,9 +330,9 @@ template <typename T>
 void encode_moments_backward(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, T* grad_member,
                              int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
 #if TORCH_GIC_X86
-  static Backward<T>* const kernel = choose(backward_any<T>, backward_avx2<T>, backward_avx512<T>);
+  static Backward<T>* const kernel = choose<Backward<T>>(backward_any, backward_avx2, backward_avx512);
 #else
-  constexpr Backward<T>* kernel = backward_any<T>;
+  constexpr Backward<T>* kernel = backward_any;
 #endif
   kernel(fields, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
 }

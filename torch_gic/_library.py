@@ -1,7 +1,7 @@
 """Finds the compiled kernels: the extension built at installation, else one compiled at first use, else none.
 
 Every operation is declared in Python with a plain PyTorch reference; a compiled library only adds faster CPU kernels to
-the same names. So nothing here may fail: what went wrong is kept, and :func:`backend_info` tells it.
+the same names. So a kernel that is missing is no error: what went wrong is kept, and :func:`backend_info` tells it.
 """
 
 from __future__ import annotations

@@ -60,12 +60,12 @@ def test_gradient_reaches_the_vertex_weights():
         return vigmm(cut_kernel(adjacency, w, batch, 1), w, batch, torch.tensor([3]), torch.arange(12) % 3, torch.ones(1), 1)
 
     # The shift of the kernel is a constant of each graph, detached because no partition depends on it: fix it for the check.
-    heavy = w.detach().clone()
-    heavy[0] = 1e-3
-    gradient = torch.autograd.functional.jacobian(lambda v: last_step(torch.cat([heavy[:1], v])), heavy[1:])
+    light = w.detach().clone()
+    light[0] = 1e-3
+    gradient = torch.autograd.functional.jacobian(lambda v: last_step(torch.cat([light[:1], v])), light[1:])
     assert bool(torch.isfinite(gradient).all())
     assert gradient.abs().max() > 0
-    assert torch.autograd.gradcheck(lambda v: last_step(torch.cat([heavy[:1], v])), heavy[1:].requires_grad_(), atol=1e-4)
+    assert torch.autograd.gradcheck(lambda v: last_step(torch.cat([light[:1], v])), light[1:].requires_grad_(), atol=1e-4)
 
 
 @pytest.mark.parametrize("beta", [1e-3, 1.0, 1e6])

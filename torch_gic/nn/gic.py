@@ -19,7 +19,7 @@ class GIC(torch.nn.Module):
     :class:`VIGMMPool`, ``P`` the maximum over each graph, ``FC(256)`` a linear layer with ReLU. A linear layer to
     :obj:`out_channels` follows. Without any ``P`` the network gives an output for each vertex.
 
-    The paper names no normalisation; without it (:obj:`batch_norm=False`) training is erratic.
+    The paper names no normalisation; without it (:obj:`batch_norm=False`) stacked convolutions explode.
 
     Args:
         in_channels (int): Size of each vertex attribute vector, or :obj:`-1` to take it from the first input.

@@ -32,7 +32,7 @@ class GICConv(MessagePassing):
     components. The ReLU of the paper's Eqn. (4) is left to the model, as in every PyG layer.
 
     .. note::
-        The normalised weights of a field are around 0.1, so that as printed (:obj:`scale=1`) the exponents
+        The normalised weights of a field are mostly far below 1, so that as printed (:obj:`scale=1`) the exponents
         :math:`a/2 \cdot \sum_d z_d^2` are small and all components share each vertex equally: the mixture is idle.
         The scale sharpens it; :meth:`entropy` says how idle it is.
 

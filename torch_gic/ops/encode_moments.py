@@ -39,7 +39,7 @@ def encode_moments(
         - **input:** :math:`(M, d)`, :math:`(M, K, C)`, :math:`(K, C)`, :math:`(E, K)`, :math:`(E)`, :math:`(E)`
         - **output:** moments :math:`(N, K, C, 2, d)` of :math:`x` and :math:`x^2`, masses :math:`(N, K, C, 2)`
     """
-    if not torch.compiler.is_compiling():
+    if not torch.compiler.is_compiling():  # a traced layer has loaded them when it was made
         load_kernels()
     return torch.ops.torch_gic.encode_moments(x, distance, prior, weight, member, vertex, num_nodes)
 

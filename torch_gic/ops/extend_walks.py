@@ -83,7 +83,10 @@ def _extend(
 
 
 def sum_duplicates(row: Tensor, col: Tensor, value: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Entries of equal position add up; the result is sorted by row, then column."""
+    """Entries of equal position add up, in the order in which they stand; the result is sorted by row, then column.
+
+    PyG's ``coalesce`` promises no order of the sums, and with it no result that a kernel could equal to the bit.
+    """
     key, position = torch.unique(row * num_nodes + col, return_inverse=True)
     total = value.new_zeros(key.numel()).index_add(0, position, value)
     return key // max(num_nodes, 1), key % max(num_nodes, 1), total
