@@ -1,6 +1,4 @@
 // Operator side of encode_moments: checks, order of the entries, memory, threads.
-#include "encode_moments_op.h"
-
 #include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
@@ -8,12 +6,14 @@
 
 #include "check.h"
 #include "encode_moments.h"
+#include "large_pages.h"
+#include "ops.h"
+#include "parallel.h"
 
 namespace torch_gic {
 namespace {
 
 using torch::headeronly::ScalarType;
-using torch::stable::Tensor;
 
 // The entries by vertex. Fields come sorted, and then nothing has to be moved.
 struct Rows {
@@ -107,11 +107,10 @@ void forward(const Operands& operands, Tensor& moments, Tensor& mass) {
   const auto fields = operands.fields<T>();
   const auto parts = operands.rows.parts(kParts);
   auto* to_moments = moments.mutable_data_ptr<T>();
+  use_large_pages(to_moments, moments.numel() * sizeof(T));
   auto* to_mass = mass.mutable_data_ptr<T>();
-  torch::stable::parallel_for(0, kParts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) {
-      torch_gic::encode_moments(fields, to_moments, to_mass, parts[part], parts[part + 1]);
-    }
+  for_each_part(kParts, [&](int64_t part) {
+    torch_gic::encode_moments(fields, to_moments, to_mass, parts[part], parts[part + 1]);
   });
 }
 
@@ -132,22 +131,20 @@ void backward(const Operands& operands, const Tensor& grad_moments, const Tensor
   const auto* from_moments = grad_moments.const_data_ptr<T>();
   const auto* from_mass = grad_mass.const_data_ptr<T>();
   auto* to_weight = grad_weight.mutable_data_ptr<T>();
-  torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) {
-      const int64_t from = fields.rowptr[parts[part]], to = fields.rowptr[parts[part + 1]];
-      if (from == to) continue;
-      int64_t low = num_members, high = 0;
-      for (int64_t e = from; e < to; ++e) {
-        const int64_t j = fields.member[fields.entry ? fields.entry[e] : e];
-        low = std::min(low, j);
-        high = std::max(high, j + 1);
-      }
-      first[part] = low;
-      last[part] = high;
-      to_member[part].assign((high - low) * width, T(0));
-      torch_gic::encode_moments_backward(fields, from_moments, from_mass, to_member[part].data(), low,
-                                         to_prior[part].data(), to_weight, parts[part], parts[part + 1]);
+  for_each_part(count, [&](int64_t part) {
+    const int64_t from = fields.rowptr[parts[part]], to = fields.rowptr[parts[part + 1]];
+    if (from == to) return;
+    int64_t low = num_members, high = 0;
+    for (int64_t e = from; e < to; ++e) {
+      const int64_t j = fields.member[fields.entry ? fields.entry[e] : e];
+      low = std::min(low, j);
+      high = std::max(high, j + 1);
     }
+    first[part] = low;
+    last[part] = high;
+    to_member[part].assign((high - low) * width, T(0));
+    torch_gic::encode_moments_backward(fields, from_moments, from_mass, to_member[part].data(), low,
+                                       to_prior[part].data(), to_weight, parts[part], parts[part + 1]);
   });
   auto* x = grad_x.mutable_data_ptr<T>();
   auto* distance = grad_distance.mutable_data_ptr<T>();

@@ -1,81 +1,219 @@
 #include "extend_walks.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
+#include <numeric>
+
+#include "strongest.h"
+#include "vector.h"
 
 namespace torch_gic {
 namespace {
+
+// In a block of at most so many vertices, a table of all of them costs less than a list of those that were reached.
+constexpr int64_t kDense = 1024;
 
 struct End {  // of the walks from one vertex
   int64_t vertex;
   double value;
 };
 
-}  // namespace
+template <typename T>
+TORCH_GIC_INLINE T narrow(double value) {
+  return T(std::min(value, double(std::numeric_limits<T>::max())));
+}
 
-void extend_walks(const Walks& walks, int64_t begin, int64_t end, Reached& reached) {
-  const int64_t scales = walks.num_scales;
-  std::vector<double> sum(walks.num_nodes, 0.0);
-  std::vector<char> seen(walks.num_nodes, 0);
-  std::vector<int64_t> touched, positions, slot(walks.num_nodes);
-  std::vector<std::vector<End>> ends(scales);
+// A value up to here becomes zero when it is narrowed.
+template <typename T>
+constexpr double kVanishing = double(std::numeric_limits<T>::denorm_min()) / 2;
 
-  for (int64_t start = begin; start < end; ++start) {
-    for (int64_t k = 0; k < scales; ++k) {
-      // One more step. Ends are visited in the order of their vertices, so that sums have one order, and one result.
-      const double* value = walks.transition + k * walks.num_entries;
-      touched.clear();
-      const auto step = [&](const End& from) {
-        for (int64_t e = walks.rowptr[from.vertex]; e < walks.rowptr[from.vertex + 1]; ++e) {
-          const int64_t to = walks.col[e];
-          if (!seen[to]) {
-            seen[to] = 1;
-            touched.push_back(to);
-          }
-          sum[to] += from.value * value[e];
-        }
-      };
-      if (k == 0) {
-        step({start, 1.0});
-      } else {
-        for (const End& from : ends[k - 1]) step(from);
-      }
-      std::sort(touched.begin(), touched.end());
-      ends[k].clear();
-      for (const int64_t to : touched) {
-        ends[k].push_back({to, sum[to]});
-        sum[to] = 0;
-        seen[to] = 0;
-      }
-      if (walks.max_neighbors > 0 && int64_t(ends[k].size()) > walks.max_neighbors) {
-        std::stable_sort(ends[k].begin(), ends[k].end(), [](const End& a, const End& b) { return a.value > b.value; });
-        ends[k].resize(walks.max_neighbors);
-        std::sort(ends[k].begin(), ends[k].end(), [](const End& a, const End& b) { return a.vertex < b.vertex; });
-      }
-    }
+// Walks side by side, as wide as two to four registers.
+using Lanes = Simd<double, 64>;
+constexpr int64_t kLanes = Lanes::kLanes;
 
-    // All vertices that some scale reaches, and the weight of each in every scale.
-    positions.clear();
-    for (const auto& scale : ends) {
-      for (const End& reach : scale) {
-        if (!seen[reach.vertex]) {
-          seen[reach.vertex] = 1;
-          positions.push_back(reach.vertex);
-        }
-      }
+// Adds one step from a vertex to the sums of its neighbours in the block.
+TORCH_GIC_INLINE void dense_step(const Adjacency& a, const double* value, int64_t first, int64_t vertex,
+                                 const Lanes::Vec& from, double* to) {
+  for (int64_t e = a.rowptr[vertex]; e < a.rowptr[vertex + 1]; ++e) {
+    double* sum = to + (a.col[e] - first) * kLanes;
+    Lanes::store(sum, Lanes::load(sum) + from * value[e]);
+  }
+}
+
+// The walks from the vertices start .. start + count - 1 of the block of n vertices from 'first' on. Table [k][j] holds
+// the values of those that end at vertex j of the block after k + 1 steps, one a lane.
+template <typename T>
+TORCH_GIC_INLINE void dense_rows(const Walks& walks, int64_t first, int64_t n, int64_t start, int64_t count,
+                                 std::vector<double>& table, Reached<T>& reached) {
+  using Vec = Lanes::Vec;
+  const Adjacency& a = walks.adjacency;
+  const int64_t scales = walks.num_scales, size = n * kLanes;
+  table.assign((scales + 1) * size, 0.0);
+  double* highest = table.data() + scales * size;  // over the scales
+  for (int64_t k = 0; k < scales; ++k) {
+    const double* value = walks.transition + k * a.col.size();
+    double* to = table.data() + k * size;
+    for (int64_t i = 0; k == 0 && i < count; ++i) {
+      Vec one = {};
+      one[i] = 1;
+      dense_step(a, value, first, start + i, one, to);
     }
-    std::sort(positions.begin(), positions.end());
-    const int64_t base = reached.col.size(), count = positions.size();
-    reached.count.push_back(count);
-    reached.col.insert(reached.col.end(), positions.begin(), positions.end());
-    reached.weight.resize((base + count) * scales, 0.0);
-    for (int64_t p = 0; p < count; ++p) {
-      slot[positions[p]] = base + p;
-      seen[positions[p]] = 0;
+    // In the order of the vertices before the last step: so sums have one order, and one result.
+    for (int64_t j = 0; k > 0 && j < n; ++j) {
+      const Vec from = Lanes::load(to - size + j * kLanes);
+      if (!Lanes::all_zero(from)) dense_step(a, value, first, first + j, from, to);
     }
-    for (int64_t k = 0; k < scales; ++k) {
-      for (const End& reach : ends[k]) reached.weight[slot[reach.vertex] * scales + k] = reach.value;
+    for (int64_t p = 0; p < size; ++p) {
+      to[p] = std::min(to[p], kLargest);
+      highest[p] = std::max(highest[p], to[p]);
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t ends[kDense], found = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      ends[found] = first + j;
+      found += highest[j * kLanes + i] > kVanishing<T>;
+    }
+    reached.count.push_back(found);
+    reached.col.insert(reached.col.end(), ends, ends + found);
+    reached.weight.resize(reached.col.size() * scales);
+    T* weight = reached.weight.data() + (reached.col.size() - found) * scales;
+    for (int64_t p = 0; p < found; ++p) {
+      const double* from = table.data() + (ends[p] - first) * kLanes + i;
+      for (int64_t k = 0; k < scales; ++k) *weight++ = narrow<T>(from[k * size]);
     }
   }
 }
+
+template <typename T>
+void dense_rows_any(const Walks& walks, int64_t first, int64_t n, int64_t start, int64_t count,
+                    std::vector<double>& table, Reached<T>& reached) {
+  dense_rows(walks, first, n, start, count, table, reached);
+}
+
+#if TORCH_GIC_X86
+template <typename T>
+__attribute__((target("avx2"))) void dense_rows_avx2(const Walks& walks, int64_t first, int64_t n, int64_t start,
+                                                     int64_t count, std::vector<double>& table, Reached<T>& reached) {
+  dense_rows(walks, first, n, start, count, table, reached);
+}
+#endif
+
+// The walks from one vertex after the other, with the ends that each reaches.
+template <typename T>
+class SparseRows {
+ public:
+  SparseRows(const Walks& walks, Reached<T>& reached) : walks_(walks), reached_(reached), ends_(walks.num_scales) {}
+
+  void add(int64_t start, int64_t first, int64_t n) {  // a vertex of the block of n vertices from 'first' on
+    if (int64_t(sum_.size()) < n) {
+      sum_.resize(n, 0.0);
+      seen_.resize(n, 0);
+      slot_.resize(n);
+    }
+    for (int64_t k = 0; k < walks_.num_scales; ++k) step(k, start, first);
+    add_row(first);
+  }
+
+ private:
+  void step(int64_t k, int64_t start, int64_t first) {
+    const Adjacency& a = walks_.adjacency;
+    const double* value = walks_.transition + k * a.col.size();
+    touched_.clear();
+    const auto extend = [&](const End& from) {
+      for (int64_t e = a.rowptr[from.vertex]; e < a.rowptr[from.vertex + 1]; ++e) {
+        touch(a.col[e], first);
+        sum_[a.col[e] - first] += from.value * value[e];
+      }
+    };
+    if (k == 0) {
+      extend({start, 1.0});
+    } else {
+      for (const End& from : ends_[k - 1]) extend(from);
+    }
+    std::sort(touched_.begin(), touched_.end());
+    ends_[k].clear();
+    for (const int64_t to : touched_) {
+      ends_[k].push_back({to, std::min(sum_[to - first], kLargest)});
+      sum_[to - first] = 0;
+      seen_[to - first] = 0;
+    }
+    strongest(ends_[k], walks_.max_neighbors, [](const End& reach) { return reach.value; });
+  }
+
+  // All vertices that some scale reaches, and the value of each in every scale.
+  void add_row(int64_t first) {
+    const int64_t scales = walks_.num_scales;
+    touched_.clear();
+    for (const auto& scale : ends_) {
+      for (const End& reach : scale) touch(reach.vertex, first);
+    }
+    std::sort(touched_.begin(), touched_.end());
+    row_.assign(touched_.size() * scales, 0.0);
+    for (size_t p = 0; p < touched_.size(); ++p) {
+      slot_[touched_[p] - first] = p;
+      seen_[touched_[p] - first] = 0;
+    }
+    for (int64_t k = 0; k < scales; ++k) {
+      for (const End& reach : ends_[k]) row_[slot_[reach.vertex - first] * scales + k] = reach.value;
+    }
+    strongest(touched_, walks_.max_neighbors, [&](int64_t vertex) {
+      const double* value = &row_[slot_[vertex - first] * scales];
+      return std::accumulate(value, value + scales, 0.0);
+    });
+    int64_t count = 0;
+    for (const int64_t to : touched_) {
+      const double* value = &row_[slot_[to - first] * scales];
+      if (!std::any_of(value, value + scales, [](double v) { return v > kVanishing<T>; })) continue;
+      reached_.col.push_back(to);
+      std::transform(value, value + scales, std::back_inserter(reached_.weight), narrow<T>);
+      ++count;
+    }
+    reached_.count.push_back(count);
+  }
+
+  void touch(int64_t vertex, int64_t first) {
+    if (seen_[vertex - first]) return;
+    seen_[vertex - first] = 1;
+    touched_.push_back(vertex);
+  }
+
+  const Walks& walks_;
+  Reached<T>& reached_;
+  std::vector<std::vector<End>> ends_;  // of each scale
+  std::vector<double> sum_, row_;
+  std::vector<char> seen_;
+  std::vector<int64_t> slot_, touched_;
+};
+
+}  // namespace
+
+template <typename T>
+void extend_walks(const Walks& walks, int64_t begin, int64_t end, Reached<T>& reached) {
+#if TORCH_GIC_X86
+  const auto kernel = __builtin_cpu_supports("avx2") ? dense_rows_avx2<T> : dense_rows_any<T>;
+#else
+  const auto kernel = dense_rows_any<T>;
+#endif
+  std::vector<double> table;
+  SparseRows<T> rows(walks, reached);
+  auto block = std::upper_bound(walks.blocks.begin(), walks.blocks.end(), begin) - 1;
+  for (; begin < end; ++block) {
+    const int64_t first = block[0], n = block[1] - block[0];
+    const int64_t stop = std::min(block[1], end);
+    if (n <= std::min(kDense, walks.max_neighbors)) {
+      for (; begin < stop; begin += kLanes) {
+        kernel(walks, first, n, begin, std::min(kLanes, stop - begin), table, reached);
+      }
+      begin = stop;
+    } else {
+      for (; begin < stop; ++begin) rows.add(begin, first, n);
+    }
+  }
+}
+
+template void extend_walks(const Walks&, int64_t, int64_t, Reached<float>&);
+template void extend_walks(const Walks&, int64_t, int64_t, Reached<double>&);
 
 }  // namespace torch_gic

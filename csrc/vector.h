@@ -34,6 +34,13 @@ struct Simd {
 
   static TORCH_GIC_INLINE void store(T* to, Vec v) { std::memcpy(to, &v, sizeof(v)); }
 
+  static TORCH_GIC_INLINE bool all_zero(Vec v) {
+    uint64_t bits[kBytes / 8], any = 0;
+    std::memcpy(bits, &v, sizeof(v));
+    for (const uint64_t word : bits) any |= word;
+    return any == 0;
+  }
+
   // exp(x) for x <= 0. In float32 with a relative error of 1e-7: range reduction to [-ln 2 / 2, ln 2 / 2] and the
   // polynomial of Cephes, without branches and calls, so that it stays in vector registers. float64 is for proofs.
   static TORCH_GIC_INLINE Vec exp_negative(Vec x) {

@@ -10,7 +10,7 @@ from torch_gic.ops.vigmm import vigmm
 
 # The name of the dispatcher's operator for those that have (or can have) a compiled kernel.
 OP_NAMES: dict[str, str | None] = {
-    "receptive_fields": "extend_walks",
+    "receptive_fields": "adjacency_powers",
     "gaussian_filter": "encode_moments",
     "seed_clusters": "seed_clusters",
     "vigmm": None,

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import as_edge_list, check_at_least, check_batch
-from torch_gic.ops.extend_walks import extend_walks, strongest, sum_duplicates
+from torch_gic.ops.adjacency_powers import adjacency_powers
 
 
 def receptive_fields(
@@ -29,8 +29,8 @@ def receptive_fields(
     where :math:`A_{ij}` is the weight of the edge from :math:`j` to :math:`i`. Parallel edges add up. All scales share
     one list of pairs; a weight of zero says that the pair is not in the field of that scale.
 
-    The recursion :math:`\tilde{\mathbf{A}}_{k+1} = \tilde{\mathbf{A}}_k \mathbf{T}_k` with
-    :math:`\mathbf{T}_k = \mathrm{diag}(\mathbf{d}_k) \, \mathbf{A} \, \mathrm{diag}(\mathbf{d}_{k+1})^{-1}` and
+    The recursion :math:`\tilde{\mathbf{A}}_k = \tilde{\mathbf{A}}_{k-1} \mathbf{T}_k` with
+    :math:`\mathbf{T}_k = \mathrm{diag}(\mathbf{d}_{k-1}) \, \mathbf{A} \, \mathrm{diag}(\mathbf{d}_k)^{-1}` and
     :math:`\mathbf{d}_k = \mathbf{A}^k \mathbf{1}` never forms a power itself: on an undirected graph all its numbers lie
     in :math:`[0, 1]` however large the weights are. It runs in float64 and is differentiable in :obj:`edge_weight`.
 
@@ -67,42 +67,14 @@ def receptive_fields(
     dtype = torch.get_default_dtype() if edge_weight is None else edge_weight.dtype
 
     (col, row), weight = edge_index, edge_weight
-    weight = torch.ones(row.numel(), dtype=torch.float64, device=row.device) if weight is None else weight.double()
-    vertices = torch.arange(num_nodes, device=row.device)
+    weight = torch.ones(row.numel(), dtype=dtype, device=row.device) if weight is None else weight
+    if dtype != torch.float64:
+        weight = weight.float()
     if add_self_loops:
+        vertices = torch.arange(num_nodes, device=row.device)
         row, col = torch.cat([row, vertices]), torch.cat([col, vertices])
         weight = torch.cat([weight, weight.new_ones(num_nodes)])
-    present = weight > 0
-    row, col, weight = sum_duplicates(row[present], col[present], weight[present], num_nodes)
-
-    log_degree = torch.zeros(num_nodes, dtype=torch.float64, device=row.device)
-    transitions = []
-    for _ in range(num_scales):
-        transition, log_degree = _step(row, col, weight, log_degree)
-        transitions.append(transition)
-    if max_neighbors is None:
-        row, col, field_weight = extend_walks(row, col, torch.stack(transitions), num_nodes, None)
-    else:
-        followed = strongest(row, transitions[0], max_neighbors)  # the edges that walks may take
-        transition = torch.stack(transitions)[:, followed]
-        row, col, field_weight = extend_walks(row[followed], col[followed], transition, num_nodes, max_neighbors)
-        kept = strongest(row, field_weight.sum(dim=1), max_neighbors)
-        row, col, field_weight = row[kept], col[kept], field_weight[kept]
-    used = (field_weight > 0).any(dim=1)
-    row, col, field_weight = row[used], col[used], field_weight[used]
-    # Directed graphs have no bound of 1: the largest finite number keeps infinity, and with it NaN, out of the layers.
-    return torch.stack([col, row]), field_weight.clamp(max=torch.finfo(dtype).max).to(dtype)
-
-
-def _step(row: Tensor, col: Tensor, weight: Tensor, log_degree: Tensor) -> tuple[Tensor, Tensor]:
-    """The entries of ``T_k = diag(d_k) A diag(d_{k+1})^-1`` and ``log d_{k+1} = log A d_k`` (in logarithms: no overflow)."""
-    log_term = weight.log() + log_degree[col]
-    peak = torch.full_like(log_degree, -torch.inf).scatter_reduce(0, row, log_term.detach(), "amax")
-    peak = peak.clamp(min=torch.finfo(peak.dtype).min)  # rows without an entry
-    total = torch.zeros_like(log_degree).index_add(0, row, (log_term - peak[row]).exp())
-    empty = total == 0
-    log_next = total.masked_fill(empty, 1).log() + peak
-    log_next = log_next.masked_fill(empty, -torch.inf)
-    reachable = ~(empty[col] | torch.isinf(log_degree[row]))
-    exponent = weight.log() + log_degree[row] - log_next[col]
-    return exponent.masked_fill(~reachable, -torch.inf).exp(), log_next
+    field_index, field_weight = adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors)
+    if field_weight.dtype != dtype:  # half precision
+        field_weight = field_weight.clamp(max=torch.finfo(dtype).max).to(dtype)
+    return field_index, field_weight

@@ -1,0 +1,26 @@
+// The operators of the library, with the arguments of their schemas, which are in Python.
+#pragma once
+
+#include <torch/csrc/stable/tensor.h>
+
+#include <optional>
+#include <tuple>
+
+namespace torch_gic {
+
+using torch::stable::Tensor;
+
+std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor weight, int64_t num_nodes,
+                                                int64_t num_scales, std::optional<int64_t> max_neighbors);
+
+std::tuple<Tensor, Tensor> encode_moments_cpu(Tensor x, Tensor distance, Tensor prior, Tensor weight, Tensor member,
+                                              Tensor vertex, int64_t num_nodes);
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> encode_moments_backward_cpu(Tensor grad_moments, Tensor grad_mass, Tensor x,
+                                                                       Tensor distance, Tensor prior, Tensor weight,
+                                                                       Tensor member, Tensor vertex);
+
+std::tuple<Tensor, Tensor> seed_clusters_cpu(Tensor rowptr, Tensor col, Tensor priority, Tensor ptr, Tensor offset,
+                                             int64_t num_clusters);
+
+}  // namespace torch_gic
