@@ -93,6 +93,7 @@ void dense_rows_any(const Walks& walks, int64_t first, int64_t n, int64_t start,
 }
 
 #if TORCH_GIC_X86
+// Without FMA, which rounds otherwise than the reference.
 template <typename T>
 __attribute__((target("avx2"))) void dense_rows_avx2(const Walks& walks, int64_t first, int64_t n, int64_t start,
                                                      int64_t count, std::vector<double>& table, Reached<T>& reached) {

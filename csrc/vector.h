@@ -13,11 +13,22 @@
 #define TORCH_GIC_X86 1
 #define TORCH_GIC_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define TORCH_GIC_AVX2 __attribute__((target("avx2,fma")))
+// The variant of a function for the processor at hand: name_any, name_avx2 or name_avx512.
+#define TORCH_GIC_CHOOSE(Function, name) torch_gic::choose<Function>(name##_any, name##_avx2, name##_avx512)
 #else
 #define TORCH_GIC_X86 0
+#define TORCH_GIC_CHOOSE(Function, name) (name##_any)
 #endif
 
 namespace torch_gic {
+
+#if TORCH_GIC_X86
+template <typename Function>
+Function* choose(Function* any, Function* avx2, Function* avx512) {
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return avx512;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? avx2 : any;
+}
+#endif
 
 template <typename T, int64_t kBytes>
 struct Simd {

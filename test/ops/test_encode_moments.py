@@ -33,6 +33,7 @@ def operands(nodes=7, entries=30, d=5, scales=2, components=3, dtype=torch.float
         (5, 20, 1, 3, 8),
         (9, 90, 603, 2, 2),
         (6, 50, 4, 2, 33),
+        (6, 50, 4, 33, 1),
         (3, 0, 4, 2, 2),
     ],
 )
@@ -47,6 +48,21 @@ def test_kernel_equals_the_reference(sizes, is_sorted, dtype, tolerance):
         torch.testing.assert_close(
             kernel, plain, rtol=0, atol=tolerance * max(1.0, float(plain.abs().amax()) if plain.numel() else 1.0)
         )
+
+
+@needs_kernel
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("factor", [0, 1e-6, 1e6, 1e30])
+def test_weights_of_any_size(factor, dtype):
+    x, distance, prior, weight, *indices = operands(dtype=dtype)
+    inputs = x, distance, prior, factor * weight, *indices
+    outputs = forward(*inputs, 7)
+    gradients = [torch.ones_like(output) for output in outputs]
+    pairs = [*zip(outputs, reference(*inputs, 7), strict=True)]
+    pairs += zip(backward(*gradients, *inputs), reference_backward(*gradients, *inputs), strict=True)
+    for kernel, plain in pairs:
+        assert bool(torch.isfinite(kernel).all())
+        torch.testing.assert_close(kernel, plain, rtol=0, atol=1e-5 * max(1.0, float(plain.abs().amax())))
 
 
 @pytest.mark.parametrize("function", [encode_moments, "reference"])
