@@ -1,122 +1,167 @@
-"""Time of a training step of one layer (forward and backward) on real batches, against the filter product it cannot avoid.
+"""How fast is GICConv? One command, tables, a plot.
 
-Contenders take turns in every round, so that a slow moment of the machine hits all of them, and their medians are
-compared as ratios. `field` runs on the multi-scale receptive fields that GICConv uses, the others on one-hop edges.
+A training step (forward and backward) of one layer on real batches, beside the filter product that it cannot avoid and
+other layers; the receptive fields beside products of sparse matrices; growth with the size of the fields; peak memory; an
+epoch of the paper's network beside GIN. All contenders of a row take turns in the same rounds, and their medians are
+compared: times of different rows, or different runs, are not.
+
+What has been measured is kept in the output folder, and a run that was stopped goes on from there.
 """
 
 import argparse
-import time
+import warnings
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch_geometric.datasets import TUDataset
 from torch_geometric.loader import DataLoader
-from torch_geometric.nn import ChebConv, GINConv, GMMConv, PNAConv
-from torch_geometric.utils import degree
 from tqdm import tqdm
 
-from torch_gic import GICConv, receptive_fields
-from torch_gic.ops import gaussian_encode
+from torch_gic import receptive_fields
+from torch_gic.ops.adjacency_powers import reference as fields_reference
 
-SCALES = COMPONENTS = 7
-WIDTHS = ((38, 64), (64, 128), (128, 256))
+from .conv_epoch import measure_epoch
+from .conv_growth import measure_entry_memory, measure_growth
+from .conv_layers import PRODUCT, SCALES, WIDTHS, kernel_calls, layer_steps, sparse_powers
+from .conv_plot import plot
+from .measure import Results, median_times, peak_megabytes, print_table
 
 
 def load_batch(args, name):
-    if args.data_url:
-        TUDataset.url = args.data_url.rstrip("/")
-    torch.manual_seed(args.seed)
-    return next(iter(DataLoader(TUDataset(args.root, name), batch_size=args.graphs, shuffle=True)))
-
-
-def contenders(batch, fields, in_channels, out_channels):
-    """A training step of each, by name: the product first."""
     torch.manual_seed(0)
-    x = torch.randn(batch.num_nodes, in_channels, requires_grad=True)
-    edge_index, (field_index, field_weight) = batch.edge_index, fields
-    conv = GICConv(in_channels, out_channels)
-    encoding = torch.randn(batch.num_nodes, conv.lin.weight.size(1), requires_grad=True)
-    pseudo = torch.rand(edge_index.size(1), 2)
-    histogram = torch.bincount(degree(edge_index[1], batch.num_nodes).long())
-    cheb, gmm = ChebConv(in_channels, out_channels, K=7), GMMConv(in_channels, out_channels, dim=2, kernel_size=7)
-    field_gmm = GMMConv(in_channels, out_channels, dim=SCALES, kernel_size=7)
-    pna = PNAConv(
-        in_channels, out_channels, ["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"], histogram
+    batch = next(iter(DataLoader(args.load(name), batch_size=args.graphs, shuffle=True)))
+    return batch, receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, num_scales=SCALES)
+
+
+def print_ratios(title, measured, base):
+    """Times with their ratio to the base."""
+    names = list(dict.fromkeys(name for times in measured.values() for name in times))
+    rows = []
+    for label, times in measured.items():
+        rows.append([label, *(f"{times[n]:.1f} ms {times[n] / times[base]:6.2f}x" if n in times else "-" for n in names)])
+    print_table(title, ["", *names], rows)
+
+
+def measure_layers(args, results, progress):
+    def times(batch, fields, widths):
+        return median_times(layer_steps(batch, fields, *widths), args.rounds, progress)
+
+    def peaks(batch, fields, widths):
+        return {name: peak_megabytes(step) for name, step in layer_steps(batch, fields, *widths).items()}
+
+    for name in args.datasets:
+        batch, fields = load_batch(args, name)
+        measured, rows = {}, []
+        for threads in args.threads:
+            torch.set_num_threads(threads)
+            for widths in WIDTHS:
+                label = f"{threads} x {widths[0]} to {widths[1]}"
+                progress.set_description(f"{name}, {label}")
+                measured[label] = results.get(f"layers/{name}/{label}", times, batch, fields, widths)
+        size = f"{batch.num_nodes} vertices, {batch.num_edges} edges, {fields[0].size(1)} field entries"
+        print_ratios(f"{name} ({size}): a training step, threads x channels", measured, PRODUCT)
+        names = list(next(iter(measured.values())))
+        for widths in WIDTHS:
+            label = f"{widths[0]} to {widths[1]}"
+            memory = results.get(f"memory/{name}/{label}", peaks, batch, fields, widths)
+            rows.append([label, *(f"{memory[n]:.0f} MB" if memory.get(n) is not None else "-" for n in names)])
+        print_table(f"{name}: peak memory of a training step", ["channels", *names], rows)
+
+
+def measure_kernels(args, results, progress):
+    def times(batch, fields):
+        return median_times(kernel_calls(batch, fields, 64, args.threads), args.rounds, progress)
+
+    for name in args.datasets:
+        measured = results.get(f"kernels/{name}", times, *load_batch(args, name))
+        kernels = dict.fromkeys(key.split(" / ")[0] for key in measured)
+        rows = []
+        for kernel in kernels:
+            by_threads = [measured[f"{kernel} / {threads}"] for threads in args.threads]
+            rows.append([kernel, *(f"{time:.1f} ms {by_threads[0] / time:5.2f}x" for time in by_threads)])
+        columns = ["kernel", *(f"threads: {threads}" for threads in args.threads)]
+        print_table(f"{name}: the kernels at 64 channels; x: faster than the first column", columns, rows)
+
+
+def measure_fields(args, results, progress):
+    def times(batch, fields):
+        edges, n, loops = batch.edge_index, batch.num_nodes, torch.arange(batch.num_nodes)
+        row, col = torch.cat([edges[1], loops]), torch.cat([edges[0], loops])
+        index, weight = sparse_powers(edges, n, SCALES)
+        assert torch.equal(index, fields[0])
+        torch.testing.assert_close(weight, fields[1])
+        calls = {
+            "receptive_fields": lambda: receptive_fields(edges, num_nodes=n, num_scales=SCALES),
+            "filter product, 64 to 128": layer_steps(batch, fields, 64, 128)[PRODUCT],
+            "torch.sparse, same result": lambda: sparse_powers(edges, n, SCALES),
+            "torch.sparse, bare powers": lambda: sparse_powers(edges, n, SCALES, shared=False),
+            "our reference": lambda: fields_reference(row, col, torch.ones(row.numel()), n, SCALES, None),
+        }
+        return median_times(calls, args.rounds, progress)
+
+    for name in args.datasets:
+        batch, fields = load_batch(args, name)
+        measured = {}
+        for threads in args.threads:
+            torch.set_num_threads(threads)
+            measured[f"threads: {threads}"] = results.get(f"fields/{name}/{threads}", times, batch, fields)
+        print_ratios(f"{name}: receptive fields, K = {SCALES}", measured, "receptive_fields")
+
+
+PARTS = {
+    "layers": measure_layers,
+    "kernels": measure_kernels,
+    "fields": measure_fields,
+    "growth": measure_growth,
+    "memory": measure_entry_memory,
+    "epoch": measure_epoch,
+}
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmark.conv", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    gin = GINConv(
-        torch.nn.Sequential(
-            torch.nn.Linear(in_channels, out_channels), torch.nn.ReLU(), torch.nn.Linear(out_channels, out_channels)
-        )
+    parser.add_argument(
+        "--datasets", nargs="+", default=["MUTAG", "NCI1", "PROTEINS", "COLLAB"], help="names in the TU collection"
     )
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure (default: all)")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="(default: 1 2)")
+    parser.add_argument("--rounds", type=int, default=9, help="(default: 9)")
+    parser.add_argument("--graphs", type=int, default=100, help="graphs in a batch (default: 100)")
+    parser.add_argument("--root", type=Path, default=Path("data"), help="where PyG keeps the data (default: data)")
+    parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
+    parser.add_argument(
+        "--output", type=Path, default=Path("results"), help="folder of conv.json and conv.png (default: results)"
+    )
+    args = parser.parse_args()
 
-    def reference():
-        scale = conv.log_scale.exp()
-        log_pi = conv.mixture.alpha.log_softmax(-1)
-        gradients = gaussian_encode(x, conv.mu, conv.sigma, log_pi, field_index, field_weight * scale, batch.num_nodes)
-        return conv.lin(gradients.flatten(1))
+    def load(name, folder="", **options):
+        if args.data_url:
+            TUDataset.url = args.data_url.rstrip("/")
+        try:
+            return TUDataset(args.root / folder, name, **options)
+        except Exception as error:  # PyG and the file systems behind it raise what they like
+            raise SystemExit(
+                f"Could not get {name} from {TUDataset.url}: {error}\n"
+                "Check the name and the network, or give the folder of its zip file: --data-url file:///path/to/folder"
+            ) from error
 
-    calls = {
-        "filter product": lambda: F.linear(encoding, conv.lin.weight),
-        "GICConv (field)": lambda: conv(x, edge_index, fields=fields),
-        "reference (field)": reference,
-        "GMMConv (field)": lambda: field_gmm(x, field_index, field_weight),
-        "GMMConv": lambda: gmm(x, edge_index, pseudo),
-        "ChebConv": lambda: cheb(x, edge_index),
-        "PNAConv": lambda: pna(x, edge_index),
-        "GINConv": lambda: gin(x, edge_index),
-    }
-    parameters = [x, encoding, *(p for layer in (conv, cheb, gmm, field_gmm, pna, gin) for p in layer.parameters())]
-
-    def step(call):
-        for parameter in parameters:
-            parameter.grad = None
-        call().square().mean().backward()
-
-    return {name: (lambda call=call: step(call)) for name, call in calls.items()}
-
-
-def measure(steps, rounds, progress):
-    """The median time of each in milliseconds, after one round that does not count."""
-    times = {name: [] for name in steps}
-    for number in range(rounds + 1):
-        for name, step in steps.items():
-            start = time.perf_counter()
-            step()
-            if number > 0:
-                times[name].append(1000 * (time.perf_counter() - start))
-        progress.update()
-    return {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+    args.load = load
+    return args
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--datasets", nargs="+", default=["MUTAG", "NCI1", "PROTEINS"], help="names in the TU collection")
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--graphs", type=int, default=100, help="graphs in the batch")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--root", type=Path, default=Path("data"), help="where PyG keeps the data")
-    parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
-    args = parser.parse_args()
-
-    with tqdm(total=len(args.datasets) * len(args.threads) * len(WIDTHS) * (args.rounds + 1), unit="round") as progress:
-        for name in args.datasets:
-            batch = load_batch(args, name)
-            fields = receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, num_scales=SCALES)
-            progress.write(f"\n{name}: {batch.num_nodes} vertices, {batch.num_edges} edges, {fields[0].size(1)} field entries")
-            header = True
-            for threads in args.threads:
-                torch.set_num_threads(threads)
-                for widths in WIDTHS:
-                    progress.set_description(f"{name} {widths}, {threads} threads")
-                    result = measure(contenders(batch, fields, *widths), args.rounds, progress)
-                    if header:
-                        progress.write(f"{'threads, widths':<18}" + "".join(f"{label:>19}" for label in result))
-                        header = False
-                    cells = [f"{value:.1f} ms {value / result['filter product']:5.2f}x" for value in result.values()]
-                    progress.write(f"{threads}, {widths!s:<15}" + "".join(f"{cell:>19}" for cell in cells))
-    print("\nms: median of a forward and backward pass; x: ratio to the filter product in the same rounds")
+    args = parse_args()
+    warnings.filterwarnings("ignore", message="Sparse")  # CSR is "in beta", says every product
+    results = Results(args.output / "conv.json")
+    print(", ".join(f"{key} {value}" for key, value in results.values["machine"].items()))
+    with tqdm(unit="round") as progress:
+        for part in args.parts:
+            PARTS[part](args, results, progress)
+    print("\nms: median of the rounds; x: ratio to the first column of the row, if not said otherwise")
+    plot(results.values, args.output / "conv.png")
+    print(f"Measurements: {results.path}, plot: {args.output / 'conv.png'}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "extend_walks.h"
+#include "large_pages.h"
 #include "ops.h"
 #include "parallel.h"
 
@@ -60,6 +61,8 @@ std::tuple<Tensor, Tensor> powers(const Tensor& row, const Tensor& col, const Te
   auto* to_col = field_index.mutable_data_ptr<int64_t>();
   auto* to_row = to_col + offset.back();
   auto* to_weight = field_weight.mutable_data_ptr<T>();
+  use_large_pages(to_col, field_index.numel() * sizeof(int64_t));
+  use_large_pages(to_weight, field_weight.numel() * sizeof(T));
   for_each_part(parts, [&](int64_t part) {
     int64_t vertex = num_nodes * part / parts;
     auto* r = to_row + offset[part];

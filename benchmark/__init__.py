@@ -1,0 +1,1 @@
+"""Benchmarks, each one command: `python -m benchmark.conv --help`."""

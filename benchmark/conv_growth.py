@@ -1,0 +1,68 @@
+"""How time and memory of the convolution grow with the receptive fields."""
+
+import math
+
+import torch
+
+from torch_gic import GICConv, receptive_fields
+
+from .conv_layers import COMPONENTS, SCALES
+from .measure import median_times, peak_megabytes, print_table
+
+ENTRIES = [round(10**e) for e in (4, 4.5, 5, 5.5, 6, 6.5, 7)]
+MIXTURES = ((1, 8), (COMPONENTS, 8), (COMPONENTS, 64), (COMPONENTS, 256))  # components, channels
+
+
+def ring(num_entries):
+    """The edges of a ring in which the fields of K = 7 scales have 71 entries a vertex."""
+    n = max(72, round(num_entries / 71))
+    vertex, step = torch.arange(n).repeat_interleave(10), torch.tensor([*range(-5, 0), *range(1, 6)]).repeat(n)
+    return torch.stack([vertex, (vertex + step) % n]), n
+
+
+def measure_growth(args, results, progress):
+    def times(num_entries):
+        edge_index, n = ring(num_entries)
+        fields = receptive_fields(edge_index, num_nodes=n, num_scales=SCALES)
+        x, conv = torch.randn(n, 32, requires_grad=True), GICConv(32, 32)
+        calls = {
+            "training step, 32 to 32": lambda: conv(x, edge_index, fields=fields).square().mean().backward(),
+            "receptive_fields": lambda: receptive_fields(edge_index, num_nodes=n, num_scales=SCALES),
+        }
+        return {"entries": fields[0].size(1), **median_times(calls, args.rounds, progress)}
+
+    torch.set_num_threads(args.threads[-1])
+    points = [results.get(f"growth/{entries}", times, entries) for entries in ENTRIES]
+    names = [name for name in points[0] if name != "entries"]
+    rows = [[f"{point['entries']}", *(f"{point[name]:.1f} ms" for name in names)] for point in points]
+    rows.append(["exponent", *(f"{exponent(points, name):.2f}" for name in names)])
+    print_table(f"Growth with the number of field entries, threads: {args.threads[-1]}", ["entries", *names], rows)
+
+
+def exponent(points, name):
+    """The slope of the logarithm of the time over that of the size, by least squares."""
+    x, y = ([math.log(point[key]) for point in points] for key in ("entries", name))
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / sum((a - mean_x) ** 2 for a in x)
+
+
+def measure_entry_memory(args, results, progress):
+    """Peak memory a field entry: what a tenfold field of the same vertices adds."""
+
+    def peak(entries, components, channels, n=1000):
+        fields = torch.stack([torch.randint(n, (entries,)), torch.arange(n).repeat_interleave(entries // n)])
+        weight = torch.rand(entries, SCALES)
+        x, conv = torch.randn(n, channels, requires_grad=True), GICConv(channels, 16, SCALES, components)
+        return peak_megabytes(lambda: conv(x, fields, fields=(fields, weight)).square().mean().backward())
+
+    def bytes_of_entry(components, channels, small=200_000, large=2_000_000):
+        peaks = [peak(entries, components, channels) for entries in (small, large)]
+        return None if None in peaks else (peaks[1] - peaks[0]) * 2**20 / (large - small)
+
+    torch.set_num_threads(args.threads[-1])
+    rows = []
+    for components, channels in MIXTURES:
+        label = f"C = {components}, d = {channels}"
+        value = results.get(f"entry memory/{label}", bytes_of_entry, components, channels)
+        rows.append([label, "-" if value is None else f"{value:.0f} bytes"])
+    print_table(f"Peak memory of a training step for each field entry, K = {SCALES}", ["", "memory"], rows)

@@ -1,0 +1,44 @@
+"""The picture of the convolution benchmark."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+def plot(values, path):
+    """Time of a step over that of the filter product for each layer, and growth with the fields."""
+    layers = {tuple(key.split("/")[1:]): times for key, times in values.items() if key.startswith("layers/")}
+    growth = sorted((p for key, p in values.items() if key.startswith("growth/")), key=lambda p: p["entries"])
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), width_ratios=(3, 2), layout="constrained")
+    if layers:
+        _plot_layers(axes[0], layers)
+    if growth:
+        _plot_growth(axes[1], growth)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def _plot_layers(axis, layers):
+    threads = max(label.split(" x ")[0] for _, label in layers)
+    shown = {key: times for key, times in layers.items() if key[1].startswith(f"{threads} x ")}
+    names = list(dict.fromkeys(name for times in shown.values() for name in times))[1:]
+    labels = [f"{dataset}\n{label.split(' x ')[1].replace(' to ', '→')}" for dataset, label in shown]
+    for name, marker in zip(names, "osD^v<>PX", strict=False):
+        ratios = [times[name] / times["filter product"] if name in times else float("nan") for times in shown.values()]
+        axis.plot(ratios, marker, label=name, markersize=10 if name == "GICConv" else 6)
+    axis.axhline(1, color="black", linewidth=1)
+    axis.text(len(labels) - 0.5, 1, "filter product", ha="right", va="bottom")
+    axis.set(yscale="log", ylabel="time of a training step / filter product", title=f"{threads} threads")
+    axis.set_xticks(range(len(labels)), labels, fontsize=8)
+    axis.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+
+
+def _plot_growth(axis, growth):
+    entries = [point["entries"] for point in growth]
+    for name, marker in zip([name for name in growth[0] if name != "entries"], "os", strict=False):
+        axis.loglog(entries, [point[name] for point in growth], marker=marker, label=name)
+    last = growth[-1]["training step, 32 to 32"]
+    axis.loglog(entries, [last * e / entries[-1] for e in entries], "k--", linewidth=1, label="proportional")
+    axis.set(xlabel="field entries", ylabel="time [ms]", title="growth")
+    axis.legend(fontsize=8)

@@ -1,0 +1,100 @@
+"""Time and memory of calls, and a file that keeps what has been measured."""
+
+import ctypes
+import json
+import os
+import platform
+import time
+from pathlib import Path
+
+import torch
+
+LONG = 2.0  # seconds; calls that take longer are repeated only a few times
+LONG_ROUNDS = 3
+
+
+def median_times(calls, rounds, progress):
+    """The median time of each call in milliseconds.
+
+    The calls take turns in every round, so that a slow moment of the machine hits all of them. The first round warms up and
+    does not count.
+    """
+    times = {name: [] for name in calls}
+    slow = set()
+    for number in range(rounds + 1):
+        for name, call in calls.items():
+            if name in slow and number > LONG_ROUNDS:
+                continue
+            start = time.perf_counter()
+            call()
+            seconds = time.perf_counter() - start
+            if number > 0:
+                times[name].append(1000 * seconds)
+            elif seconds > LONG:
+                slow.add(name)
+        progress.update()
+    return {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+
+
+def peak_megabytes(call):
+    """What the process holds at most during a call, above what it holds before; None where the system does not tell."""
+    if platform.system() != "Linux":
+        return None
+    call()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # gives back what earlier calls left in the heap, which would hide new demand
+    Path("/proc/self/clear_refs").write_text("5")  # resets the highest resident size
+    before = _status("VmRSS")
+    call()
+    return (_status("VmHWM") - before) / 1024
+
+
+def available_megabytes():
+    if platform.system() != "Linux":
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]) / 1024
+
+
+def _status(field):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(field)).split()[1])
+
+
+def print_table(title, columns, rows):
+    """Rows of text cells under their columns, the first one to the left."""
+    cells = [columns, *rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    print(f"\n{title}")
+    for row in cells:
+        print("  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]))
+
+
+class Results:
+    """Measurements by name in a JSON file that is written after each, so that a run goes on where it was stopped."""
+
+    def __init__(self, path):
+        self.path = path
+        self.values = json.loads(path.read_text()) if path.exists() else {}
+        self.values.setdefault("machine", describe_machine())
+
+    def get(self, name, measure, *arguments):
+        """The measurement of this name: from the file, or made now."""
+        if name not in self.values:
+            self.values[name] = measure(*arguments)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(json.dumps(self.values, indent=1) + "\n")
+        return self.values[name]
+
+
+def describe_machine():
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        model = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line), model)
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "vectors": torch.backends.cpu.get_cpu_capability(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
