@@ -37,13 +37,14 @@ def as_edge_list(
         raise ValueError(f"Expected 'edge_index' to have shape [2, num_edges] (got {list(edge_index.shape)})")
     if edge_index.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"Expected 'edge_index' to hold integers (got {edge_index.dtype})")
-    highest = int(edge_index.max()) if edge_index.numel() > 0 else -1
-    if num_nodes is None:
-        num_nodes = highest + 1
-    if highest >= num_nodes or (edge_index.numel() > 0 and int(edge_index.min()) < 0):
-        raise ValueError(
-            f"Expected 'edge_index' to hold vertices in [0, {num_nodes - 1}] (got {int(edge_index.min())} to {highest})"
-        )
+    if num_nodes is None or not torch.compiler.is_compiling():  # a traced model cannot look at values
+        highest = int(edge_index.max()) if edge_index.numel() > 0 else -1
+        if num_nodes is None:
+            num_nodes = highest + 1
+        if highest >= num_nodes or (edge_index.numel() > 0 and int(edge_index.min()) < 0):
+            raise ValueError(
+                f"Expected 'edge_index' to hold vertices in [0, {num_nodes - 1}] (got {int(edge_index.min())} to {highest})"
+            )
     if edge_weight is not None:
         check_weight(edge_weight, "edge_weight", edge_index.size(1))
     return edge_index.long(), edge_weight, num_nodes
@@ -57,6 +58,8 @@ def check_weight(weight: Tensor, name: str, size: int) -> None:
         raise ValueError(f"Expected '{name}' to have shape [{size}] (got {list(weight.shape)})")
     if not weight.is_floating_point():
         raise TypeError(f"Expected '{name}' to be floating point (got {weight.dtype})")
+    if torch.compiler.is_compiling():
+        return
     if not bool(torch.isfinite(weight).all()):
         raise ValueError(f"Expected '{name}' to be finite (got NaN or infinity)")
     if bool((weight < 0).any()):
@@ -71,6 +74,8 @@ def check_batch(batch: Tensor | None, num_nodes: int, edge_index: Tensor | None 
         raise ValueError(f"Expected 'batch' to have shape [{num_nodes}], one entry a vertex (got {list(batch.shape)})")
     if batch.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"Expected 'batch' to hold integers (got {batch.dtype})")
+    if torch.compiler.is_compiling():
+        return
     if num_nodes > 0 and int(batch.min()) < 0:
         raise ValueError(f"Expected 'batch' to be non-negative (got a minimum of {int(batch.min())})")
     if edge_index is not None and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):

@@ -2,7 +2,7 @@ import copy
 
 import pytest
 import torch
-from conftest import ODD_GRAPHS, odd_graph, permute
+from conftest import ODD_GRAPHS, odd_graph, permute, random_graph
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
@@ -80,6 +80,22 @@ def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs):
         rtol=1e-6,
         atol=1e-6,
     )
+
+
+def test_exported(graphs, tmp_path):
+    """One program for graphs of any size and number, also from a file."""
+    _, batch = graphs
+    model = network("C(8)-P(0.5)-C(6)-P(0.5)-C(6)-P-FC(7)").eval()
+    n, e = torch.export.Dim("n"), torch.export.Dim("e")
+    program = torch.export.export(
+        model, (batch.x, batch.edge_index, batch.edge_weight, batch.batch), dynamic_shapes=({0: n}, {1: e}, {0: e}, {0: n})
+    )
+    torch.export.save(program, tmp_path / "gic.pt2")
+    program = torch.export.load(tmp_path / "gic.pt2").module()
+    others = Batch.from_data_list([random_graph(n, 3 * n, seed=n) for n in (7, 30, 1, 1, 18)])
+    for data in (batch, others):
+        inputs = data.x, data.edge_index, data.edge_weight, data.batch
+        torch.testing.assert_close(program(*inputs), model(*inputs))
 
 
 def test_loader_with_stored_fields_and_empty_graphs():

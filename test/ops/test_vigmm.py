@@ -2,7 +2,7 @@ import pytest
 import torch
 from conftest import random_graph
 
-from torch_gic.ops import VertexKernel, cut_kernel, laplacian_kernel, undirected_adjacency, vertex_volume, vigmm
+from torch_gic.ops import VertexKernel, cut_kernel, laplacian_kernel, undirected_adjacency, vertex_volume, vigmm, vigmm_select
 
 
 def setting(seed=0, n=12):
@@ -44,7 +44,7 @@ def test_one_iteration_equals_the_mixture_in_feature_space():
     K = phi @ phi.t()
     kernel = VertexKernel(K.diagonal(), lambda v: K @ v)
     start = torch.arange(12) % 3
-    p = vigmm(kernel, w, batch, torch.tensor([3]), start, torch.tensor([2.0]), num_iterations=1)
+    p = vigmm(kernel, w, batch, torch.tensor([3]), torch.tensor([2.0]), start, num_iterations=1)
 
     r = torch.nn.functional.one_hot(start, 3).double()
     mu = (r * w[:, None]).t() @ phi / (r * w[:, None]).sum(0)[:, None]
@@ -57,7 +57,7 @@ def test_gradient_reaches_the_vertex_weights():
     _, adjacency, w, batch = setting(1)
 
     def last_step(w):
-        return vigmm(cut_kernel(adjacency, w, batch, 1), w, batch, torch.tensor([3]), torch.arange(12) % 3, torch.ones(1), 1)
+        return vigmm(cut_kernel(adjacency, w, batch, 1), w, batch, torch.tensor([3]), torch.ones(1), torch.arange(12) % 3, 1)
 
     # The shift of the kernel is a constant of each graph, detached because no partition depends on it: fix it for the check.
     light = w.detach().clone()
@@ -72,6 +72,42 @@ def test_gradient_reaches_the_vertex_weights():
 def test_a_cluster_may_lose_all_its_weight(beta):
     _, adjacency, w, batch = setting(2)
     start = torch.zeros(12, dtype=torch.long)  # the other two clusters are empty from the beginning
-    p = vigmm(cut_kernel(adjacency, w, batch, 1), w, batch, torch.tensor([3]), start, torch.tensor([beta]), 5)
+    p = vigmm(cut_kernel(adjacency, w, batch, 1), w, batch, torch.tensor([3]), torch.tensor([beta]), start, 5)
     assert bool(torch.isfinite(p).all())
     torch.testing.assert_close(p.sum(1), torch.ones(12, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("ratio", [0.5, 2])
+def test_responsibility_is_differentiable_in_the_influence(ratio):
+    data, _, influence, batch = setting(2)
+
+    def responsibility(influence):
+        return vigmm_select(data.edge_index, data.edge_weight, influence, batch, ratio, "laplacian", 1.0, num_iterations=1)[1]
+
+    assert torch.autograd.gradcheck(responsibility, influence.requires_grad_())
+    assert responsibility(influence).max() < 1  # not saturated: the gradient that was checked is not zero
+
+
+@pytest.mark.parametrize("kernel", ["cut", "laplacian"])
+def test_the_gradient_is_that_of_the_last_iteration(kernel):
+    data, adjacency, influence, batch = setting(2)
+    settings = data.edge_index, data.edge_weight, influence.requires_grad_(), batch, 3, kernel, 1.0
+    cluster, own, cluster_batch = vigmm_select(*settings, num_iterations=4)
+    assert cluster_batch.tolist() == [0, 0, 0]
+    start = torch.ops.torch_gic.vigmm_select(*settings[:4], 1.0, 3, *settings[5:], 4)[3]
+    w = influence * vertex_volume(adjacency, batch, 1) if kernel == "cut" else influence
+    vertex_kernel = cut_kernel(adjacency, w, batch, 1) if kernel == "cut" else laplacian_kernel(adjacency)
+    p = vigmm(vertex_kernel, w, batch, torch.tensor([3]), torch.ones(1).double(), start, 1)
+    last = p.gather(1, cluster.unsqueeze(1)).squeeze(1)
+    torch.testing.assert_close(own, last)
+    weight = torch.arange(12).double()
+    ours, expected = (torch.autograd.grad((weight * out).sum(), influence)[0] for out in (own, last))
+    torch.testing.assert_close(ours, expected)
+    assert ours.abs().max() > 0
+
+
+def test_opcheck_of_the_selection():
+    data, _, influence, batch = setting(2)
+    arguments = data.edge_index, data.edge_weight, influence.requires_grad_(), batch, 0.5, None, "cut", None, 2
+    utilities = ("test_schema", "test_autograd_registration", "test_faketensor")
+    torch.library.opcheck(torch.ops.torch_gic.vigmm_select.default, arguments, test_utils=utilities)

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.pool.connect import Connect, ConnectOutput
 from torch_geometric.nn.pool.select import SelectOutput
-from torch_geometric.utils import coalesce
 
 
 class ClusterConnect(Connect):
@@ -30,7 +29,10 @@ class ClusterConnect(Connect):
     ) -> ConnectOutput:
         if edge_attr is None:
             edge_attr = torch.ones(edge_index.size(1), device=edge_index.device)
-        edge_index, edge_attr = coalesce(
-            select_output.cluster_index[edge_index], edge_attr, num_nodes=select_output.num_clusters, reduce="sum"
-        )
+        # As PyG's coalesce, which cannot be exported.
+        num_clusters = select_output.num_clusters
+        row, col = select_output.cluster_index[edge_index]
+        key, position = torch.unique(row * num_clusters + col, return_inverse=True)
+        edge_attr = edge_attr.new_zeros(key.size(0)).index_add(0, position, edge_attr)
+        edge_index = torch.stack([key // num_clusters, key % num_clusters])
         return ConnectOutput(edge_index, edge_attr, self.get_pooled_batch(select_output, batch))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -112,10 +114,15 @@ class GIC(torch.nn.Module):
         if batch is None:
             batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
             batch_size = 1 if batch_size is None else batch_size
+        elif batch_size is None:
+            highest: Any = batch.max().item() if batch.numel() > 0 else -1  # an int, or what stands for one in an export
+            batch_size = highest + 1
         for layer, norm in zip(self.layers, self.norms, strict=True):
             if isinstance(layer, GICConv):
                 if fields is None:  # once for all convolutions up to the next coarsening
                     fields = layer.fields(x, edge_index, edge_weight, batch)
+                if isinstance(norm, BatchNorm) and not norm.training:
+                    norm = norm.module  # which does not ask, as training must, whether there is more than one vertex
                 x = norm(layer(x, edge_index, fields=fields)).relu()
             else:
                 x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch)

@@ -7,13 +7,14 @@ from torch_gic.ops.receptive_fields import receptive_fields
 from torch_gic.ops.seed_clusters import seed_clusters
 from torch_gic.ops.vertex_kernels import VertexKernel, cut_kernel, laplacian_kernel, undirected_adjacency, vertex_volume
 from torch_gic.ops.vigmm import vigmm
+from torch_gic.ops.vigmm_select import vigmm_select
 
 # The name of the dispatcher's operator for those that have (or can have) a compiled kernel.
 OP_NAMES: dict[str, str | None] = {
     "receptive_fields": "adjacency_powers",
     "gaussian_filter": "encode_moments",
     "seed_clusters": "seed_clusters",
-    "vigmm": None,
+    "vigmm_select": "vigmm_select",
 }
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "undirected_adjacency",
     "vertex_volume",
     "vigmm",
+    "vigmm_select",
 ]

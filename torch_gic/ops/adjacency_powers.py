@@ -37,7 +37,8 @@ def adjacency_powers(
     """
     if weight.requires_grad:  # the reference is differentiable, the kernel is not
         return reference(row, col, weight, num_nodes, num_scales, max_neighbors)
-    load_kernels()
+    if not torch.compiler.is_compiling():  # a traced layer has loaded them when it was made
+        load_kernels()
     return torch.ops.torch_gic.adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors)
 
 

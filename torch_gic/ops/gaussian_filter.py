@@ -48,7 +48,8 @@ def gaussian_filter(
 
     weight, bias = weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
     inverse = 1 / sigma
-    if num_nodes < weight.size(0):  # fewer vertices than filters: then the gradients are smaller than the filters' weights
+    # With fewer vertices than filters, the gradients are smaller than the weights. A traced model cannot know.
+    if not torch.compiler.is_compiling() and num_nodes < weight.size(0):
         first, second = moments.unbind(dim=3)
         total, count = mass.unsqueeze(-1).unbind(dim=3)
         to_mu = (first - mu * total) * inverse.square()

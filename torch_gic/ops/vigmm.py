@@ -15,8 +15,8 @@ def vigmm(
     vertex_weight: Tensor,
     batch: Tensor,
     num_clusters: Tensor,
-    start: Tensor,
     beta: Tensor,
+    start: Tensor,
     num_iterations: int,
 ) -> Tensor:
     r"""The responsibilities of kernel EM, "Coarsening: Vertex-Induced GMM" of the
@@ -31,28 +31,26 @@ def vigmm(
 
         p_{ic} &= \mathrm{softmax}_c \bigl( \log \pi_c - \tfrac{\beta}{2} \, w_i D_{ic} \bigr).
 
-    The gradient to :obj:`vertex_weight` is that of the last iteration; those before only say where it starts.
-
     Args:
         kernel (VertexKernel): The kernel :math:`\mathbf{K}`.
         vertex_weight (torch.Tensor): The influence :math:`w_i > 0` of each vertex.
         batch (torch.Tensor): The graph of each vertex.
         num_clusters (torch.Tensor): The number of clusters of each graph.
-        start (torch.Tensor): The cluster in which each vertex starts, counted from 0 in each graph.
         beta (torch.Tensor): The precision :math:`\beta` of each graph.
+        start (torch.Tensor): The cluster in which each vertex starts, counted from 0 in each graph, or the responsibilities.
         num_iterations (int): The number of EM iterations.
 
     Shapes:
-        - **input:** vertex weights, batch and start :math:`(|\mathcal{V}|)`, counts and precisions :math:`(B)`
+        - **input:** vertex weights, batch and start :math:`(|\mathcal{V}|)`, or start as the output, counts and precisions
+          :math:`(B)`
         - **output:** responsibilities :math:`(|\mathcal{V}|, \max_g C_g)`, zero beyond the clusters of a graph
     """
     # A column is the c-th cluster of every graph at once: sums over 'batch' keep the graphs apart.
     exists = torch.arange(int(num_clusters.max()), device=batch.device) < num_clusters[batch].unsqueeze(1)
-    p = F.one_hot(start, exists.size(1)).to(vertex_weight.dtype)
-    with torch.no_grad():
-        for _ in range(num_iterations - 1):
-            p = _iterate(p, kernel, vertex_weight, batch, num_clusters.numel(), beta, exists)
-    return _iterate(p, kernel, vertex_weight, batch, num_clusters.numel(), beta, exists)
+    p = start if start.dim() == 2 else F.one_hot(start, exists.size(1)).to(vertex_weight.dtype)
+    for _ in range(num_iterations):
+        p = _iterate(p, kernel, vertex_weight, batch, num_clusters.numel(), beta, exists)
+    return p
 
 
 def _iterate(
