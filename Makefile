@@ -2,6 +2,7 @@
 #   make demo        trains GIC beside GCN and GIN on the embedded data set, offline
 #   make test        runs the tests
 #   make test-slow   runs the tests that take minutes (TORCH_GIC_DATA: folder or URL of TUDataset zip files)
+#   make test-old-cpu  runs the tests of the kernels on an emulated processor of 2008 without AVX (needs qemu-user)
 #   make lint        checks style and types
 # WHEELS=folder makes the tests cover torch-scatter and torch-sparse too, from wheels in that folder.
 
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
 
-.PHONY: demo test test-slow lint format clean
+.PHONY: demo test test-slow test-old-cpu lint format clean
 
 demo: $(VENV)/benchmark
 	$(BIN)/python examples/quickstart.py
@@ -23,6 +24,9 @@ test: $(VENV)/test
 
 test-slow: $(VENV)/test
 	$(BIN)/pytest -m slow
+
+test-old-cpu: $(VENV)/test
+	qemu-x86_64 -cpu Nehalem $(BIN)/python -m pytest test/ops
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
