@@ -22,16 +22,11 @@ TORCH_GIC_INLINE void moment_tile(const T* x, int64_t width, const T* p, int64_t
       two[r] += p[r * kPiece + j] * square;
     }
   }
-  T sums[2][kRows][lanes];  // indexed below by numbers that only run time knows, which registers cannot be
-  for (int64_t r = 0; r < kRows; ++r) {
-    S::store(sums[0][r], one[r]);
-    S::store(sums[1][r], two[r]);
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t moment = 0; moment < 2; ++moment) {
-      T* to = out + (2 * r + moment) * d;
-      for (int64_t l = 0; l < channels; ++l) to[l] = sums[moment][r][l] + (add ? to[l] : 0);
-    }
+#pragma GCC unroll 6
+  for (int64_t r = 0; r < kRows; ++r) {  // of constant length: registers have no index
+    if (r >= rows) break;
+    S::write(out + 2 * r * d, one[r], channels, add);
+    S::write(out + (2 * r + 1) * d, two[r], channels, add);
   }
 }
 
@@ -52,10 +47,8 @@ TORCH_GIC_INLINE void forward(const Fields<T>& f, T* moments, T* mass, int64_t b
       for (int64_t j = 0; j < n; ++j) entries[j] = f.entry ? f.entry[e + j] : e + j;
       gather<S>(f, s, entries, n);
       for (int64_t c = 0; c < kc; ++c) {
-        for (int64_t j = 0; j < n; ++j) {
-          total[c * 2] += s.p[c * kPiece + j];
-          total[c * 2 + 1] += s.q[c * kPiece + j];
-        }
+        total[c * 2] += S::sum(&s.p[c * kPiece], n);  // zero in the lanes beyond the last entry
+        total[c * 2 + 1] += S::sum(&s.q[c * kPiece], n);
       }
       for (int64_t c = 0; c < kc; c += kRows) {
         for (int64_t v = 0; v < d; v += lanes) {

@@ -37,10 +37,10 @@ TORCH_GIC_INLINE void attribute_tile(const T* x, const T* g, int64_t width, cons
       two[r] += p[c * kPiece + r] * second;
     }
   }
-  T sums[kRows][lanes];
-  for (int64_t r = 0; r < kRows; ++r) S::store(sums[r], one[r] + 2 * S::load(x + r * width) * two[r]);
-  for (int64_t r = 0; r < count; ++r) {
-    for (int64_t l = 0; l < channels; ++l) to[r][l] += sums[r][l];
+#pragma GCC unroll 6
+  for (int64_t r = 0; r < kRows; ++r) {
+    if (r >= count) break;
+    S::write(to[r], one[r] + 2 * S::load(x + r * width) * two[r], channels, true);
   }
 }
 

@@ -45,6 +45,26 @@ struct Simd {
 
   static TORCH_GIC_INLINE void store(T* to, Vec v) { std::memcpy(to, &v, sizeof(v)); }
 
+  // The first 'count' lanes to memory, or added to what is there.
+  static TORCH_GIC_INLINE void write(T* to, Vec v, int64_t count, bool add) {
+    if (count == kLanes) {
+      store(to, add ? load(to) + v : v);
+    } else {
+      T lanes[kLanes];
+      store(lanes, v);
+      for (int64_t l = 0; l < count; ++l) to[l] = add ? to[l] + lanes[l] : lanes[l];
+    }
+  }
+
+  // Of n numbers, with zeros after them up to a whole vector.
+  static TORCH_GIC_INLINE T sum(const T* from, int64_t n) {
+    Vec total = {};
+    for (int64_t l = 0; l < n; l += kLanes) total += load(from + l);
+    T result = 0;
+    for (int64_t l = 0; l < kLanes; ++l) result += total[l];
+    return result;
+  }
+
   static TORCH_GIC_INLINE bool all_zero(Vec v) {
     uint64_t bits[kBytes / 8], any = 0;
     std::memcpy(bits, &v, sizeof(v));
