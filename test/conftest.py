@@ -1,5 +1,7 @@
 """Graphs that many tests share: random ones, and the odd ones that break software."""
 
+import zipfile
+
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -67,3 +69,25 @@ def permute(data, seed=0):
         batch = torch.empty_like(data.batch)
         batch[order] = data.batch
     return Data(x=x, edge_index=order[data.edge_index], edge_weight=data.edge_weight, batch=batch), order
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """A data set in the format of the TU collection: rings of 4 or 6 vertices, with labels, in a zip file."""
+    sizes = [4, 6] * 8
+    edges, indicator, start = [], [], 1
+    for graph, n in enumerate(sizes, start=1):
+        ring = [(start + i, start + (i + 1) % n) for i in range(n)]
+        edges += ring + [(b, a) for a, b in ring]
+        indicator += [graph] * n
+        start += n
+    files = {
+        "A": "\n".join(f"{a}, {b}" for a, b in sorted(edges)),
+        "graph_indicator": "\n".join(map(str, indicator)),
+        "graph_labels": "\n".join("1" if n == 4 else "-1" for n in sizes),
+        "node_labels": "\n".join(str(i % 2) for i in range(len(indicator))),
+    }
+    with zipfile.ZipFile(tmp_path / "RINGS.zip", "w") as file:
+        for name, text in files.items():
+            file.writestr(f"RINGS/RINGS_{name}.txt", text + "\n")
+    return tmp_path.as_uri()

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ def is_picture(path):
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("script", sorted(EXAMPLES.parent.glob("[be]*/*.py")), ids=lambda path: path.name)  # and benchmarks
+@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_help(script, tmp_path):
     assert "--help" in run(script, "--help", cwd=tmp_path)
 
@@ -47,28 +46,6 @@ def test_coarsen_and_look(tmp_path):
 def test_pool_in_your_model(tmp_path):
     out = run("pool_in_your_model.py", "--epochs", 2, "--graphs", 30, cwd=tmp_path)
     assert "GCN + VIGMMPool(0.25)" in out
-
-
-@pytest.fixture
-def archive(tmp_path):
-    """A data set in the format of the TU collection: rings of 4 or 6 vertices, with labels, in a zip file."""
-    sizes = [4, 6] * 8
-    edges, indicator, start = [], [], 1
-    for graph, n in enumerate(sizes, start=1):
-        ring = [(start + i, start + (i + 1) % n) for i in range(n)]
-        edges += ring + [(b, a) for a, b in ring]
-        indicator += [graph] * n
-        start += n
-    files = {
-        "A": "\n".join(f"{a}, {b}" for a, b in sorted(edges)),
-        "graph_indicator": "\n".join(map(str, indicator)),
-        "graph_labels": "\n".join("1" if n == 4 else "-1" for n in sizes),
-        "node_labels": "\n".join(str(i % 2) for i in range(len(indicator))),
-    }
-    with zipfile.ZipFile(tmp_path / "RINGS.zip", "w") as file:
-        for name, text in files.items():
-            file.writestr(f"RINGS/RINGS_{name}.txt", text + "\n")
-    return tmp_path.as_uri()
 
 
 def test_tu_classification_and_going_on(archive, tmp_path):
