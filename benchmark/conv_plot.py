@@ -23,15 +23,19 @@ def _plot_layers(axis, layers):
     threads = max(label.split(" x ")[0] for _, label in layers)
     shown = {key: times for key, times in layers.items() if key[1].startswith(f"{threads} x ")}
     names = list(dict.fromkeys(name for times in shown.values() for name in times))[1:]
-    labels = [f"{dataset}\n{label.split(' x ')[1].replace(' to ', '→')}" for dataset, label in shown]
     for name, marker in zip(names, "osD^v<>PX", strict=False):
         ratios = [times[name] / times["filter product"] if name in times else float("nan") for times in shown.values()]
         axis.plot(ratios, marker, label=name, markersize=10 if name == "GICConv" else 6)
-    axis.axhline(1, color="black", linewidth=1)
-    axis.text(len(labels) - 0.5, 1, "filter product", ha="right", va="bottom")
-    axis.set(yscale="log", ylabel="time of a training step / filter product", title=f"{threads} threads")
-    axis.set_xticks(range(len(labels)), labels, fontsize=8)
-    axis.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+    axis.axhline(1, color="black", linewidth=1, label="filter product")
+    axis.set(yscale="log", ylabel="time of a training step / filter product", title=f"one layer, {threads} threads\n")
+    axis.set_xticks(range(len(shown)), [label.split(" x ")[1].replace(" to ", "\n→") for _, label in shown], fontsize=8)
+    datasets = [dataset for dataset, _ in shown]
+    for dataset in dict.fromkeys(datasets):
+        first, count = datasets.index(dataset), datasets.count(dataset)
+        axis.text(first + (count - 1) / 2, 1.01, dataset, transform=axis.get_xaxis_transform(), ha="center", fontsize=8)
+        axis.axvline(first - 0.5, color="lightgrey", linewidth=1, zorder=0)
+    axis.set_xlabel("channels")
+    axis.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.2))
 
 
 def _plot_growth(axis, growth):
@@ -40,5 +44,5 @@ def _plot_growth(axis, growth):
         axis.loglog(entries, [point[name] for point in growth], marker=marker, label=name)
     last = growth[-1]["training step, 32 to 32"]
     axis.loglog(entries, [last * e / entries[-1] for e in entries], "k--", linewidth=1, label="proportional")
-    axis.set(xlabel="field entries", ylabel="time [ms]", title="growth")
+    axis.set(xlabel="field entries", ylabel="time [ms]", title="growth\n")
     axis.legend(fontsize=8)
