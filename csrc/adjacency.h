@@ -36,7 +36,7 @@ struct Degrees {
   void step(const Adjacency& adjacency, int64_t k, int64_t begin, int64_t end);  // d_k from d_{k - 1}
 };
 
-// T_k = diag(d_{k - 1}) A diag(d_k)^-1, for the entries begin .. end - 1 of the rows, to value[0 .. num_entries - 1].
+// The entries of T_k = diag(d_{k - 1}) A diag(d_k)^-1 in the rows begin .. end - 1, to value[number of the entry].
 void transition(const Adjacency& adjacency, const Degrees& degrees, int64_t k, int64_t begin, int64_t end,
                 double* value);
 
