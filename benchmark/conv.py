@@ -17,12 +17,13 @@ from torch_geometric.datasets import TUDataset
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
+import torch_gic
 from torch_gic import receptive_fields
 from torch_gic.ops.adjacency_powers import reference as fields_reference
 
 from .conv_epoch import measure_epoch
 from .conv_growth import measure_entry_memory, measure_growth
-from .conv_layers import PRODUCT, SCALES, WIDTHS, kernel_calls, layer_steps, sparse_powers
+from .conv_layers import COMPONENTS, PRODUCT, SCALES, WIDTHS, kernel_calls, layer_steps, sparse_powers
 from .conv_plot import plot
 from .measure import Results, median_times, peak_megabytes, print_table
 
@@ -125,7 +126,10 @@ def parse_args():
         prog="python -m benchmark.conv", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--datasets", nargs="+", default=["MUTAG", "NCI1", "PROTEINS", "COLLAB"], help="names in the TU collection"
+        "--datasets",
+        nargs="+",
+        default=["MUTAG", "NCI1", "PROTEINS", "COLLAB"],
+        help="names in the TU collection (default: %(default)s)",
     )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure (default: all)")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="(default: 1 2)")
@@ -137,6 +141,8 @@ def parse_args():
         "--output", type=Path, default=Path("results"), help="folder of conv.json and conv.png (default: results)"
     )
     args = parser.parse_args()
+    if args.rounds < 1:
+        parser.error(f"Expected --rounds to be at least 1 (got {args.rounds})")
 
     def load(name, folder="", **options):
         if args.data_url:
@@ -156,12 +162,16 @@ def parse_args():
 def main():
     args = parse_args()
     warnings.filterwarnings("ignore", message="Sparse")  # CSR is "in beta", says every product
-    results = Results(args.output / "conv.json")
-    print(", ".join(f"{key} {value}" for key, value in results.values["machine"].items()))
-    with tqdm(unit="round") as progress:
+    results = Results(args.output / "conv.json", torch_gic=torch_gic.__version__, graphs=args.graphs, rounds=args.rounds)
+    print(", ".join(f"{key} {value}" for key, value in results.values["made by"].items()))
+    with tqdm(bar_format="{desc} round {n}, {elapsed}") as progress:
         for part in args.parts:
+            progress.set_description(part)
             PARTS[part](args, results, progress)
-    print("\nms: median of the rounds; x: ratio to the first column of the row, if not said otherwise")
+    print(
+        "\nms: median of the rounds; x: ratio to the first column of the row, if not said otherwise; -: too little memory, or"
+        f"\ntoo long. K = {SCALES} scales, C = {COMPONENTS} components. Our reference: the same in plain PyTorch."
+    )
     plot(results.values, args.output / "conv.png")
     print(f"Measurements: {results.path}, plot: {args.output / 'conv.png'}")
 

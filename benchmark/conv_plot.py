@@ -7,14 +7,19 @@ import matplotlib.pyplot as plt
 
 
 def plot(values, path):
-    """Time of a step over that of the filter product for each layer, and growth with the fields."""
+    """Time of a step over that of the filter product for each layer, and growth with the fields: what has been measured."""
     layers = {tuple(key.split("/")[1:]): times for key, times in values.items() if key.startswith("layers/")}
     growth = sorted((p for key, p in values.items() if key.startswith("growth/")), key=lambda p: p["entries"])
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), width_ratios=(3, 2), layout="constrained")
-    if layers:
-        _plot_layers(axes[0], layers)
-    if growth:
-        _plot_growth(axes[1], growth)
+    parts = [(_plot_layers, layers), (_plot_growth, growth)]
+    parts = [(draw, data) for draw, data in parts if data]
+    if not parts:
+        return
+    shares = [3 if draw is _plot_layers else 2 for draw, _ in parts]
+    figure, axes = plt.subplots(
+        1, len(parts), figsize=(2.2 * sum(shares), 4.2), width_ratios=shares, layout="constrained", squeeze=False
+    )
+    for (draw, data), axis in zip(parts, axes[0], strict=True):
+        draw(axis, data)
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
@@ -33,7 +38,8 @@ def _plot_layers(axis, layers):
     for dataset in dict.fromkeys(datasets):
         first, count = datasets.index(dataset), datasets.count(dataset)
         axis.text(first + (count - 1) / 2, 1.01, dataset, transform=axis.get_xaxis_transform(), ha="center", fontsize=8)
-        axis.axvline(first - 0.5, color="lightgrey", linewidth=1, zorder=0)
+        if first > 0:
+            axis.axvline(first - 0.5, color="lightgrey", linewidth=1, zorder=0)
     axis.set_xlabel("channels")
     axis.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.2))
 

@@ -70,12 +70,21 @@ def print_table(title, columns, rows):
 
 
 class Results:
-    """Measurements by name in a JSON file that is written after each, so that a run goes on where it was stopped."""
+    """Measurements by name in a JSON file that is written after each, so that a run goes on where it was stopped.
 
-    def __init__(self, path):
+    Those of other settings, or of another machine, are not gone on with.
+    """
+
+    def __init__(self, path, **settings):
         self.path = path
         self.values = json.loads(path.read_text()) if path.exists() else {}
-        self.values.setdefault("machine", describe_machine())
+        made_by = {**describe_machine(), **settings}
+        if self.values.setdefault("made by", made_by) != made_by:
+            raise SystemExit(
+                f"{path} was measured by {self.values['made by']}, not by {made_by}.\nDelete it, or choose another --output."
+            )
+        if len(self.values) > 1:
+            print(f"Going on from {path}, which holds {len(self.values) - 1} measurements; delete it to start anew.")
 
     def get(self, name, measure, *arguments):
         """The measurement of this name: from the file, or made now."""

@@ -22,8 +22,8 @@ struct Rows {
   Rows(const int64_t* vertex, int64_t num_entries, int64_t num_nodes) : rowptr(num_nodes + 1, 0) {
     bool sorted = true;
     for (int64_t e = 0; e < num_entries; ++e) {
-      STD_TORCH_CHECK(vertex[e] >= 0 && vertex[e] < num_nodes, "Expected 'vertex' to lie in [0, ", num_nodes - 1,
-                      "] (got ", vertex[e], ")");
+      STD_TORCH_CHECK(vertex[e] >= 0 && vertex[e] < num_nodes, "Expected 'vertex' (row 1 of the fields) to lie in [0, ",
+                      num_nodes - 1, "] (got ", vertex[e], "): are these the fields of this graph?");
       ++rowptr[vertex[e] + 1];
       sorted = sorted && (e == 0 || vertex[e - 1] <= vertex[e]);
     }
@@ -80,8 +80,8 @@ struct Operands {
     check_size(member, "member", 0, vertex.size(0));
     const auto* j = member.const_data_ptr<int64_t>();
     for (int64_t e = 0; e < member.numel(); ++e) {
-      STD_TORCH_CHECK(j[e] >= 0 && j[e] < x.size(0), "Expected 'member' to lie in [0, ", x.size(0) - 1, "] (got ", j[e],
-                      ")");
+      STD_TORCH_CHECK(j[e] >= 0 && j[e] < x.size(0), "Expected 'member' (row 0 of the fields) to lie in [0, ",
+                      x.size(0) - 1, "] (got ", j[e], "): are these the fields of this graph?");
     }
   }
 

@@ -9,11 +9,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def run(module, *arguments):
+def run(module, *arguments, fails=False):
     command = [sys.executable, "-m", f"benchmark.{module}", *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "TQDM_DISABLE": "1"})
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert (done.returncode != 0) == fails, done.stderr
+    return done.stderr if fails else done.stdout
 
 
 def test_conv(archive, tmp_path):
@@ -28,6 +28,8 @@ def test_conv(archive, tmp_path):
     results["layers/RINGS/1 x 38 to 64"]["GINConv"] = 1234567.0
     (tmp_path / "conv.json").write_text(json.dumps(results))
     assert "1234567.0 ms" in run("conv", *settings)  # what was measured is not measured again
+    assert "Delete it, or choose another --output" in run("conv", *settings, "--rounds", 2, fails=True)
+    assert "--rounds to be at least 1" in run("conv", *settings, "--rounds", 0, fails=True)
 
 
 def test_help():

@@ -83,6 +83,21 @@ def test_compiled_at_first_use_and_found_again(pure):
 
 
 @needs_compiler
+def test_an_operation_called_by_itself_gets_its_kernel():
+    """As from an exported program, which calls operations and nothing else of the package."""
+    program = """
+import torch, torch_gic
+from torch_gic._library import has_cpu_kernel
+vertex = torch.arange(3)
+assert not has_cpu_kernel("adjacency_powers")
+result = torch.ops.torch_gic.adjacency_powers(vertex, vertex, torch.ones(3), 3, 2, None)
+assert has_cpu_kernel("adjacency_powers")
+assert result[1].tolist() == [[1.0, 1.0]] * 3
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
+@needs_compiler
 def test_sources_that_do_not_compile(pure):
     (pure / "torch_gic" / "csrc" / "library.cpp").write_text("#error this is broken\n")
     cpu, reason, _, cluster, _, _ = run(pure, TORCH_GIC_CACHE=pure / "cache")

@@ -101,7 +101,7 @@ def check_fields(field_index: Tensor, field_weight: Tensor, num_scales: int) -> 
     if tuple(field_weight.shape) != (field_index.size(1), num_scales):
         raise ValueError(
             f"Expected 'field_weight' to have shape [num_entries, num_scales] = [{field_index.size(1)}, {num_scales}] "
-            f"(got {list(field_weight.shape)})"
+            f"(got {list(field_weight.shape)}); were the fields made with another number of scales?"
         )
 
 

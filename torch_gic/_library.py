@@ -14,14 +14,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 
 PACKAGE = Path(__file__).parent
 OPS = torch.library.Library("torch_gic", "DEF")
+F = TypeVar("F", bound=Callable[..., Any])
 # What both builds (setup.py and the one at first use) pass to the compiler. The floor of the stable ABI is torch 2.10.
 COMPILE_FLAGS = [
     "-O3",
@@ -70,6 +73,30 @@ def load_kernels() -> Kernels:
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         reasons.append(f"compiling at first use failed ({_first_line(error)})")
     return Kernels("reference", reason="; ".join(reasons))
+
+
+def register_reference(name: str) -> Callable[[F], F]:
+    """Registers a function as what computes an operation wherever no kernel does.
+
+    Kernels are loaded when the first operation asks for its reference, so that nobody has to think of it: neither a layer
+    that is traced, nor an exported program in a process of its own.
+    """
+
+    def register(function: F) -> F:
+        def fallback(*arguments: Any) -> Any:
+            load_kernels()
+            if arguments[0].is_cpu and has_cpu_kernel(name):
+                return getattr(torch.ops.torch_gic, name)(*arguments)
+            return function(*arguments)
+
+        OPS.impl(name, fallback, "CompositeExplicitAutograd")
+        return function
+
+    return register
+
+
+def has_cpu_kernel(name: str) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(f"torch_gic::{name}", "CPU")
 
 
 def _compile() -> Path:
@@ -155,11 +182,7 @@ def backend_info() -> BackendInfo:
     kernels = load_kernels()
     ops = {}
     for name, operator in OP_NAMES.items():
-        compiled = operator is not None and torch._C._dispatch_has_kernel_for_dispatch_key(f"torch_gic::{operator}", "CPU")
-        if compiled:
-            ops[name] = "C++ on the CPU, PyTorch reference elsewhere"
-        else:
-            ops[name] = "PyTorch reference" + (" (no kernel written yet)" if operator is None else "")
+        ops[name] = "C++ on the CPU, PyTorch reference elsewhere" if has_cpu_kernel(operator) else "PyTorch reference"
     packages = ("torch", "torch-geometric", "torch-scatter", "torch-sparse", "triton")
     return BackendInfo(
         kernels.active, kernels.library, kernels.reason, ops, {package: _version(package) for package in packages}

@@ -119,8 +119,8 @@ def test_non_contiguous():
         (1, torch.ones(7, 2, 3), "'distance' to hold float64 values .got float32"),
         (1, torch.ones(6, 2, 3, dtype=torch.float64), "'distance' to have size 7 in dimension 0 .got 6"),
         (3, torch.ones(30, dtype=torch.float64), "'weight' to have 2 dimensions .got 1"),
-        (4, torch.full((30,), 7), r"'member' to lie in \[0, 6\] .got 7"),
-        (5, torch.full((30,), -1), r"'vertex' to lie in \[0, 6\] .got -1"),
+        (4, torch.full((30,), 7), r"'member' .row 0 of the fields. to lie in \[0, 6\] .got 7"),
+        (5, torch.full((30,), -1), r"'vertex' .row 1 of the fields. to lie in \[0, 6\] .got -1"),
     ],
 )
 def test_bad_operands(position, value, message):

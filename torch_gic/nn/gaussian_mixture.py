@@ -11,7 +11,6 @@ from torch.nn.parameter import Parameter, UninitializedParameter, is_lazy
 from torch_geometric.nn import Linear
 
 from torch_gic._checks import check_at_least, check_features, check_fields
-from torch_gic._library import load_kernels
 from torch_gic.ops import component_posterior, gaussian_encode, gaussian_filter
 
 MIN_SIGMA = 1e-3  # the encoding divides by sigma: a component that settles on one point must not take it to zero
@@ -51,7 +50,6 @@ class GaussianMixture(torch.nn.Module):
         else:
             shape = (num_scales, num_components, in_channels)
             self.mu, self.rho = Parameter(torch.empty(shape)), Parameter(torch.empty(shape))
-        load_kernels()  # not at the first call alone: that one may be traced, and tracing compiles no kernels
         self._register_load_state_dict_pre_hook(self._materialize_before_loading)
         self.reset_parameters()
 

@@ -137,7 +137,10 @@ class GICConv(MessagePassing):
                 (default: :obj:`None`)
         """
         check_features(x, self.in_channels)  # before its size is taken for that of the graph
-        field_index, field_weight = self.fields(x, edge_index, edge_weight, batch) if fields is None else fields
+        fields = self.fields(x, edge_index, edge_weight, batch) if fields is None else fields
+        if not isinstance(fields, tuple | list) or len(fields) != 2:
+            raise TypeError(f"Expected 'fields' to be a pair (field_index, field_weight) (got {type(fields).__name__})")
+        field_index, field_weight = fields
         check_fields(field_index, field_weight, self.num_scales)
         return self.mixture.filter(x, field_index, field_weight * self.log_scale.exp(), x.size(0), self.lin)
 

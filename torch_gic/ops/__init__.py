@@ -9,8 +9,8 @@ from torch_gic.ops.vertex_kernels import VertexKernel, cut_kernel, laplacian_ker
 from torch_gic.ops.vigmm import vigmm
 from torch_gic.ops.vigmm_select import vigmm_select
 
-# The name of the dispatcher's operator for those that have (or can have) a compiled kernel.
-OP_NAMES: dict[str, str | None] = {
+# The name of the dispatcher's operator behind each.
+OP_NAMES = {
     "receptive_fields": "adjacency_powers",
     "gaussian_filter": "encode_moments",
     "seed_clusters": "seed_clusters",

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import cumsum
 
-from torch_gic._library import OPS, load_kernels
+from torch_gic._library import OPS, register_reference
 
 OPS.define(
     "adjacency_powers(Tensor row, Tensor col, Tensor weight, SymInt num_nodes, SymInt num_scales, SymInt? max_neighbors)"
@@ -37,12 +37,10 @@ def adjacency_powers(
     """
     if weight.requires_grad:  # the reference is differentiable, the kernel is not
         return reference(row, col, weight, num_nodes, num_scales, max_neighbors)
-    if not torch.compiler.is_compiling():  # a traced layer has loaded them when it was made
-        load_kernels()
     return torch.ops.torch_gic.adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors)
 
 
-@torch.library.impl(OPS, "adjacency_powers", "CompositeExplicitAutograd")
+@register_reference("adjacency_powers")
 def reference(
     row: Tensor, col: Tensor, weight: Tensor, num_nodes: int, num_scales: int, max_neighbors: int | None
 ) -> tuple[Tensor, Tensor]:

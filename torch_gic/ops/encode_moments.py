@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_gic._library import OPS, load_kernels
+from torch_gic._library import OPS, register_reference
 
 OPERANDS = "Tensor x, Tensor distance, Tensor prior, Tensor weight, Tensor member, Tensor vertex"
 OPS.define(f"encode_moments({OPERANDS}, SymInt num_nodes) -> (Tensor, Tensor)")
@@ -39,12 +39,10 @@ def encode_moments(
         - **input:** :math:`(M, d)`, :math:`(M, K, C)`, :math:`(K, C)`, :math:`(E, K)`, :math:`(E)`, :math:`(E)`
         - **output:** moments :math:`(N, K, C, 2, d)` of :math:`x` and :math:`x^2`, masses :math:`(N, K, C, 2)`
     """
-    if not torch.compiler.is_compiling():  # a traced layer has loaded them when it was made
-        load_kernels()
     return torch.ops.torch_gic.encode_moments(x, distance, prior, weight, member, vertex, num_nodes)
 
 
-@torch.library.impl(OPS, "encode_moments", "CompositeExplicitAutograd")
+@register_reference("encode_moments")
 def reference(
     x: Tensor, distance: Tensor, prior: Tensor, weight: Tensor, member: Tensor, vertex: Tensor, num_nodes: int
 ) -> tuple[Tensor, Tensor]:
@@ -66,7 +64,7 @@ def reference(
     )
 
 
-@torch.library.impl(OPS, "encode_moments_backward", "CompositeExplicitAutograd")
+@register_reference("encode_moments_backward")
 def reference_backward(
     grad_moments: Tensor,
     grad_mass: Tensor,

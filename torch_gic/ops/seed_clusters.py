@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import cumsum, scatter
 
-from torch_gic._library import OPS, load_kernels
+from torch_gic._library import OPS, register_reference
 
 UNREACHED = torch.iinfo(torch.int64).max
 
@@ -37,7 +37,6 @@ def seed_clusters(edge_index: Tensor, priority: Tensor, batch: Tensor, num_clust
         - **input:** edges :math:`(2, |\mathcal{E}|)`, priorities and batch :math:`(|\mathcal{V}|)`, counts :math:`(B)`
         - **output:** clusters :math:`(|\mathcal{V}|)`, seeds :math:`(\sum_g C_g)`
     """
-    load_kernels()
     num_nodes = batch.numel()
     order = torch.argsort(batch, stable=True)  # vertices of one graph side by side, also where 'batch' is not sorted
     rank = torch.empty_like(order).scatter_(0, order, torch.arange(num_nodes, device=order.device))
@@ -52,7 +51,7 @@ def seed_clusters(edge_index: Tensor, priority: Tensor, batch: Tensor, num_clust
     return cluster[rank], order[seed]
 
 
-@torch.library.impl(OPS, "seed_clusters", "CompositeExplicitAutograd")
+@register_reference("seed_clusters")
 def reference(
     rowptr: Tensor, col: Tensor, priority: Tensor, ptr: Tensor, offset: Tensor, num_clusters: int
 ) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import cumsum
 
-from torch_gic._library import OPS
+from torch_gic._library import OPS, register_reference
 from torch_gic.ops.seed_clusters import seed_clusters
 from torch_gic.ops.vertex_kernels import VertexKernel, cut_kernel, laplacian_kernel, undirected_adjacency, vertex_volume
 from torch_gic.ops.vigmm import vigmm
@@ -62,7 +62,7 @@ class Mixture(NamedTuple):
     beta: Tensor
 
 
-@torch.library.impl(OPS, "vigmm_select", "CompositeExplicitAutograd")
+@register_reference("vigmm_select")
 def reference(
     edge_index: Tensor,
     edge_weight: Tensor,
