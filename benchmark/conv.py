@@ -13,7 +13,6 @@ import warnings
 from pathlib import Path
 
 import torch
-from torch_geometric.datasets import TUDataset
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
@@ -25,12 +24,13 @@ from .conv_epoch import measure_epoch
 from .conv_growth import measure_entry_memory, measure_growth
 from .conv_layers import COMPONENTS, PRODUCT, SCALES, WIDTHS, kernel_calls, layer_steps, sparse_powers
 from .conv_plot import plot
+from .data import load_dataset
 from .measure import Results, median_times, peak_megabytes, print_table
 
 
 def load_batch(args, name):
     torch.manual_seed(0)
-    batch = next(iter(DataLoader(args.load(name), batch_size=args.graphs, shuffle=True)))
+    batch = next(iter(DataLoader(load_dataset(args, name), batch_size=args.graphs, shuffle=True)))
     return batch, receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, num_scales=SCALES)
 
 
@@ -143,19 +143,6 @@ def parse_args():
     args = parser.parse_args()
     if args.rounds < 1:
         parser.error(f"Expected --rounds to be at least 1 (got {args.rounds})")
-
-    def load(name, folder="", **options):
-        if args.data_url:
-            TUDataset.url = args.data_url.rstrip("/")
-        try:
-            return TUDataset(args.root / folder, name, **options)
-        except Exception as error:  # PyG and the file systems behind it raise what they like
-            raise SystemExit(
-                f"Could not get {name} from {TUDataset.url}: {error}\n"
-                "Check the name and the network, or give the folder of its zip file: --data-url file:///path/to/folder"
-            ) from error
-
-    args.load = load
     return args
 
 

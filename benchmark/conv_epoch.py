@@ -11,12 +11,13 @@ from tqdm import tqdm
 from torch_gic import GIC, ReceptiveFields
 
 from .conv_layers import SCALES
+from .data import load_dataset
 from .measure import print_table
 
 
 def measure_epoch(args, results, progress):
     def seconds():
-        dataset = args.load("NCI1", f"scales{SCALES}", pre_transform=ReceptiveFields(SCALES))
+        dataset = load_dataset(args, "NCI1", f"scales{SCALES}", pre_transform=ReceptiveFields(SCALES))
         gic = GIC(dataset.num_features, dataset.num_classes)
         gin = GIN(dataset.num_features, 64, num_layers=5, out_channels=dataset.num_classes)
         models = {

@@ -1,7 +1,6 @@
 """How time and memory of the convolution grow with the receptive fields."""
 
-import math
-
+import numpy as np
 import torch
 
 from torch_gic import GICConv, receptive_fields
@@ -9,6 +8,7 @@ from torch_gic import GICConv, receptive_fields
 from .conv_layers import COMPONENTS, SCALES
 from .measure import median_times, peak_megabytes, print_table
 
+STEP = "training step, 32 to 32"
 ENTRIES = [round(10**e) for e in (4, 4.5, 5, 5.5, 6, 6.5, 7)]
 MIXTURES = ((1, 8), (COMPONENTS, 8), (COMPONENTS, 64), (COMPONENTS, 256))  # components, channels
 
@@ -26,7 +26,7 @@ def measure_growth(args, results, progress):
         fields = receptive_fields(edge_index, num_nodes=n, num_scales=SCALES)
         x, conv = torch.randn(n, 32, requires_grad=True), GICConv(32, 32)
         calls = {
-            "training step, 32 to 32": lambda: conv(x, edge_index, fields=fields).square().mean().backward(),
+            STEP: lambda: conv(x, edge_index, fields=fields).square().mean().backward(),
             "receptive_fields": lambda: receptive_fields(edge_index, num_nodes=n, num_scales=SCALES),
         }
         return {"entries": fields[0].size(1), **median_times(calls, args.rounds, progress)}
@@ -41,9 +41,7 @@ def measure_growth(args, results, progress):
 
 def exponent(points, name):
     """The slope of the logarithm of the time over that of the size, by least squares."""
-    x, y = ([math.log(point[key]) for point in points] for key in ("entries", name))
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / sum((a - mean_x) ** 2 for a in x)
+    return np.polyfit(*(np.log([point[key] for point in points]) for key in ("entries", name)), deg=1)[0]
 
 
 def measure_entry_memory(args, results, progress):

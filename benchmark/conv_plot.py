@@ -5,6 +5,9 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+from .conv_growth import STEP
+from .conv_layers import OURS, PRODUCT
+
 
 def plot(values, path):
     """Time of a step over that of the filter product for each layer, and growth with the fields: what has been measured."""
@@ -29,9 +32,9 @@ def _plot_layers(axis, layers):
     shown = {key: times for key, times in layers.items() if key[1].startswith(f"{threads} x ")}
     names = list(dict.fromkeys(name for times in shown.values() for name in times))[1:]
     for name, marker in zip(names, "osD^v<>PX", strict=False):
-        ratios = [times[name] / times["filter product"] if name in times else float("nan") for times in shown.values()]
-        axis.plot(ratios, marker, label=name, markersize=10 if name == "GICConv" else 6)
-    axis.axhline(1, color="black", linewidth=1, label="filter product")
+        ratios = [times[name] / times[PRODUCT] if name in times else float("nan") for times in shown.values()]
+        axis.plot(ratios, marker, label=name, markersize=10 if name == OURS else 6)
+    axis.axhline(1, color="black", linewidth=1, label=PRODUCT)
     axis.set(yscale="log", ylabel="time of a training step / filter product", title=f"one layer, {threads} threads\n")
     axis.set_xticks(range(len(shown)), [label.split(" x ")[1].replace(" to ", "\n→") for _, label in shown], fontsize=8)
     datasets = [dataset for dataset, _ in shown]
@@ -48,7 +51,7 @@ def _plot_growth(axis, growth):
     entries = [point["entries"] for point in growth]
     for name, marker in zip([name for name in growth[0] if name != "entries"], "os", strict=False):
         axis.loglog(entries, [point[name] for point in growth], marker=marker, label=name)
-    last = growth[-1]["training step, 32 to 32"]
+    last = growth[-1][STEP]
     axis.loglog(entries, [last * e / entries[-1] for e in entries], "k--", linewidth=1, label="proportional")
     axis.set(xlabel="field entries", ylabel="time [ms]", title="growth\n")
     axis.legend(fontsize=8)

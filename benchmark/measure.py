@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import platform
+import statistics
 import time
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def median_times(calls, rounds, progress):
             elif seconds > LONG:
                 slow.add(name)
         progress.update()
-    return {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def peak_megabytes(call):

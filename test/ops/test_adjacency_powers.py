@@ -30,16 +30,17 @@ def test_kernel_equals_the_reference_to_the_bit(sizes, max_neighbors, dtype):
 @needs_kernel
 @pytest.mark.parametrize("max_neighbors", [None, 5])
 def test_kernel_equals_the_reference_on_many_graphs_of_all_sizes(max_neighbors):
-    """Blocks of 1 to 300 vertices: those that the kernel treats as dense, and those that it does not."""
+    """Blocks of 1 to 1100 vertices: those that the kernel treats as dense (up to 1024), and those that it does not."""
     rows, cols, start = [], [], 0
-    for number, size in enumerate((30, 1, 128, 129, 2, 300, 1, 17)):
-        row, col, _, _ = operands(size, 3 * size, seed=number)
+    for number, size in enumerate((30, 1, 129, 2, 1100, 1, 17)):
+        row, col, _, _ = operands(size, 2 * size, seed=number)
         rows.append(row + start)
         cols.append(col + start)
         start += size
     row, col = torch.cat(rows), torch.cat(cols)
-    order = torch.randperm(row.numel(), generator=torch.Generator().manual_seed(0))
-    arguments = row[order], col[order], torch.rand(row.numel(), dtype=torch.float64), start, 7, max_neighbors
+    generator = torch.Generator().manual_seed(0)
+    order, weight = torch.randperm(row.numel(), generator=generator), torch.rand(row.numel(), generator=generator).double()
+    arguments = row[order], col[order], weight, start, 7, max_neighbors
     assert same(kernel(*arguments), reference(*arguments))
 
 
