@@ -8,5 +8,7 @@ STABLE_TORCH_LIBRARY_IMPL(torch_gic, CPU, m) {
   m.impl("adjacency_powers", TORCH_BOX(&torch_gic::adjacency_powers_cpu));
   m.impl("encode_moments", TORCH_BOX(&torch_gic::encode_moments_cpu));
   m.impl("encode_moments_backward", TORCH_BOX(&torch_gic::encode_moments_backward_cpu));
-  m.impl("seed_clusters", TORCH_BOX(&torch_gic::seed_clusters_cpu));
+  m.impl("merge_clusters", TORCH_BOX(&torch_gic::merge_clusters_cpu));
+  m.impl("move_vertices", TORCH_BOX(&torch_gic::move_vertices_cpu));
+  m.impl("vigmm", TORCH_BOX(&torch_gic::vigmm_cpu));
 }

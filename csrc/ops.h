@@ -20,7 +20,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> encode_moments_backward_cpu(Tensor gr
                                                                        Tensor distance, Tensor prior, Tensor weight,
                                                                        Tensor member, Tensor vertex);
 
-std::tuple<Tensor, Tensor> seed_clusters_cpu(Tensor rowptr, Tensor col, Tensor priority, Tensor ptr, Tensor offset,
-                                             int64_t num_clusters);
+Tensor merge_clusters_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
+                          Tensor offset, int64_t num_clusters);
+
+Tensor move_vertices_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
+                         Tensor offset, Tensor cluster, int64_t num_iterations);
+
+Tensor vigmm_cpu(Tensor diagonal, Tensor row, Tensor col, Tensor value, Tensor vertex_weight, Tensor rank, Tensor ptr,
+                 Tensor offset, Tensor beta, Tensor cluster, int64_t num_iterations);
 
 }  // namespace torch_gic

@@ -1,10 +1,14 @@
 """Every benchmark runs as a user would run it: as a module of the checkout, on small settings."""
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,4 +37,87 @@ def test_conv(archive, tmp_path):
 
 
 def test_help():
-    assert "--help" in run("conv", "--help")
+    for module in ("conv", "pooling", "pooling_accuracy"):
+        assert "--help" in run(module, "--help")
+
+
+@pytest.fixture
+def accuracy(archive, tmp_path):
+    """Settings of the shortest run of the pooling benchmark."""
+    settings = ["--datasets", "RINGS", "--data-url", archive, "--root", tmp_path / "data", "--output", tmp_path]
+    return [*settings, "--epochs", 1, "--hidden", 4, "--seeds", 1, "--folds", 0]
+
+
+def test_pooling_accuracy(accuracy, tmp_path):
+    path = tmp_path / "pooling_accuracy.jsonl"
+    settings = [*accuracy, "--folds", 0, 9, "--poolers", "vigmm", "random", "none"]
+    out = run("pooling_accuracy", *settings)
+    assert "RINGS, GIN" in out
+    assert "RINGS, GIC" in out
+    assert (tmp_path / "pooling_accuracy.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(entries) == 12
+    assert [entry["config"]["pooler"] for entry in entries[:3]] == ["vigmm", "random", "none"]  # poolings take turns first
+
+    entries[0]["result"]["test"] = entries[6]["result"]["test"] = 12345.678  # what was run is not run again
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries[:-1]))
+    assert "1234567.80" in run("pooling_accuracy", *settings)
+    assert len(path.read_text().splitlines()) == 12
+    assert "1234567.80" in run("pooling_accuracy", *settings, "--summary")
+    assert "has no runs of these settings" in run("pooling_accuracy", *settings, "--summary", "--epochs", 2, fails=True)
+    assert "--ratio to be in (0, 1]" in run("pooling_accuracy", *settings, "--ratio", 2, fails=True)
+
+
+def test_pooling_accuracy_goes_on_after_errors(accuracy, tmp_path, monkeypatch):
+    inner = {"train": list(range(10)), "validation": [10, 11]}
+    with zipfile.ZipFile(tmp_path / "splits.zip", "w") as file:
+        splits = [{"test": [12, 13, 14, 15], "model_selection": [inner]}] * 10
+        file.writestr("CHEMICAL/RINGS_full_splits.json", json.dumps(splits))
+    (tmp_path / "tgp.py").write_text("raise ImportError('not installed here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    settings = [*accuracy, "--splits", tmp_path / "splits.zip", "--poolers", "mincut", "vigmm", "--folds", 0, 1]
+    out = run("pooling_accuracy", *settings, "--networks", "GIN", "--readout", "all")
+    assert out.count("mincut in GIN on RINGS failed, and is left out where it does: ImportError: not installed here") == 1
+    assert "mincut in GIN on RINGS failed in 2 runs" in out
+    entries = [json.loads(line) for line in (tmp_path / "pooling_accuracy.jsonl").read_text().splitlines()]
+    assert [entry["config"]["splits"] for entry in entries] == ["splits.zip"] * 2
+
+
+def test_pooling_accuracy_of_tgp(accuracy, tmp_path):
+    pytest.importorskip("tgp")
+    poolers = ["mincut", "dmon", "diffpool", "justbalance", "ndp", "kmis", "topk"]
+    out = run("pooling_accuracy", *accuracy, "--poolers", *poolers, "--readout", "all")
+    assert "failed" not in out
+    assert len((tmp_path / "pooling_accuracy.jsonl").read_text().splitlines()) == 14
+
+
+def test_pooling(archive, tmp_path):
+    settings = ["--datasets", "RINGS", "--data-url", archive, "--root", tmp_path / "data", "--output", tmp_path]
+    settings += ["--parts", "cut", "time", "--rounds", 1, "--threads", 1, "--cut-graphs", 4, "--trained-graphs", 1]
+    out = run("pooling", *settings)
+    assert "Normalised cut, mean over the graphs" in out
+    assert "RINGS: 16 graphs, 80 vertices" in out
+    assert (tmp_path / "pooling.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    results = json.loads((tmp_path / "pooling.json").read_text())
+    needs = {"vigmm": "torch", "random": "torch", "metis": "pymetis", "spectral": "sklearn", "dmon": "tgp"}
+    for name, package in needs.items():
+        if importlib.util.find_spec(package):
+            sample = results[f"cut/RINGS/{name}"]["sample"]
+            assert sample["graphs"] == 1
+            assert 0 <= sample["cut"] <= 1
+        else:
+            assert f"cut/RINGS/{name}" not in results
+    assert results["cut/RINGS/vigmm"]["all"]["used"] == 1
+    assert results["cut/RINGS/vigmm"]["all"]["graphs"] == 4
+
+    results["cut/RINGS/vigmm"]["all"]["cut"] = 12.345
+    (tmp_path / "pooling.json").write_text(json.dumps(results))
+    assert "12.345" in run("pooling", *settings, "--parts", "cut")  # what was measured is not measured again
+    assert "--cut-graphs to be at least 1" in run("pooling", *settings, "--cut-graphs", 0, fails=True)
+
+
+def test_pooling_growth():
+    point = json.loads(run("pooling_growth", "power law", "vigmm", 100, 1))
+    assert point["vertices"] == 100
+    assert 0 < point["cut"] < 1
+    assert point["time"] > 0

@@ -14,11 +14,18 @@ class ClusterConnect(Connect):
 
     No weight is lost: edges inside a cluster become its self-loop. A symmetric adjacency stays symmetric.
 
+    Args:
+        remove_self_loops (bool, optional): Whether to leave out the edges inside clusters. (default: :obj:`False`)
+
     Shapes:
         - **input:** a :class:`SelectOutput`, edges :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)`
           *(optional)*, batch :math:`(|\mathcal{V}|)` *(optional)*
         - **output:** a :class:`ConnectOutput` with the coalesced edges, their weights and the batch of the clusters
     """
+
+    def __init__(self, remove_self_loops: bool = False) -> None:
+        super().__init__()
+        self.remove_self_loops = remove_self_loops
 
     def forward(
         self,
@@ -29,9 +36,12 @@ class ClusterConnect(Connect):
     ) -> ConnectOutput:
         if edge_attr is None:
             edge_attr = torch.ones(edge_index.size(1), device=edge_index.device)
-        # As PyG's coalesce, which cannot be exported.
         num_clusters = select_output.num_clusters
         row, col = select_output.cluster_index[edge_index]
+        if self.remove_self_loops:
+            between = row != col
+            row, col, edge_attr = row[between], col[between], edge_attr[between]
+        # As PyG's coalesce, which cannot be exported.
         key, position = torch.unique(row * num_clusters + col, return_inverse=True)
         edge_attr = edge_attr.new_zeros(key.size(0)).index_add(0, position, edge_attr)
         edge_index = torch.stack([key // num_clusters, key % num_clusters])

@@ -15,6 +15,9 @@ from torch_gic.nn.cluster_connect import ClusterConnect
 from torch_gic.nn.vigmm_select import VIGMMSelect
 
 
+REDUCTIONS = ("max", "sum", "mean")
+
+
 class VIGMMPoolOutput(NamedTuple):
     """A coarsened batch of graphs. ``select.cluster_index`` is the cluster (a vertex of this graph) of each fine vertex."""
 
@@ -33,31 +36,45 @@ class VIGMMPool(torch.nn.Module):
         p(\phi(v_i)) = \sum_{c=1}^{C} \pi_c \, \mathcal{N} \Bigl( \phi(v_i); \mu_c, \frac{1}{\beta w_i} \mathbf{I} \Bigr),
         \qquad \langle \phi(v_i), \phi(v_j) \rangle = K_{ij},
 
-    fitted to each graph by EM in the kernel (:func:`~torch_gic.ops.vigmm`), with :math:`C = \lceil \mathrm{ratio} \cdot m
-    \rceil` components for :math:`m` vertices. Each vertex then goes to its likeliest component, and
+    fitted to each graph by EM in the kernel, with :math:`C = \lceil \mathrm{ratio} \cdot m \rceil` components for :math:`m`
+    vertices. Each vertex then goes to its likeliest component, and
 
     .. math::
         \mathbf{x}^{\prime}_c = \max_{i \in c} \mathbf{x}_i, \qquad
         \mathbf{A}^{\prime} = \mathbf{P}^{\top} \mathbf{A} \mathbf{P}.
 
-    The weights :math:`w_i` come from a learnt function :math:`h(\mathbf{x}_i)`. The clusters themselves are hard, so the
-    gradient reaches :math:`h` through the responsibilities, with the value of the output unchanged.
+    With the default kernel, EM minimises the weighted cut of the paper's Proposition 1
 
-    EM starts from seeds spread over each graph, without randomness, and a cluster that loses all its vertices gets back
-    its seed: every graph gets all the clusters it asked for. Direction of edges does not matter for the clusters, only for
-    :math:`\mathbf{A}^{\prime}`, whose self-loops hold the edges inside the clusters. A cluster is mostly, but not always,
-    connected; vertices without an edge join any cluster of their graph.
+    .. math::
+        \sum_{c=1}^{C} \frac{\mathrm{links}(\mathcal{V}_c, \mathcal{V} \setminus \mathcal{V}_c)}{w(\mathcal{V}_c)}, \qquad
+        w_i = h(\mathbf{x}_i) \cdot d_i,
+
+    which for constant :math:`h` is the normalised cut: see :func:`~torch_gic.ops.cut_kernel`. It starts from merging the vertices
+    (:func:`~torch_gic.ops.merge_clusters`) and ends when no vertex wants to the cluster of a neighbour
+    (:func:`~torch_gic.ops.move_vertices`), in linear time. Nothing is random, every graph gets all the clusters it asked for,
+    and the order of the vertices matters only between vertices that look the same.
+
+    The learnt influence :math:`h` is between 1/2 and 3/2. Clusters are hard, so the gradient reaches it through the
+    responsibilities, with the value of the output unchanged. Direction of edges does not matter for the clusters, only for
+    :math:`\mathbf{A}^{\prime}`. A cluster is mostly, but not always, connected; a vertex without an edge may join any other.
 
     Args:
         in_channels (int): Size of each attribute vector, or :obj:`-1` to take it from the first input.
         ratio (float or int, optional): The share of vertices that remain, rounded up, or their number in each graph.
             (default: :obj:`0.25`)
-        kernel (str, optional): :obj:`"cut"`: :math:`w_i = h(\mathbf{x}_i) \cdot \mathrm{volume}_i` and the kernel for which
-            EM cuts few and weak edges. :obj:`"laplacian"`: the printed one, :math:`w_i = h(\mathbf{x}_i)` and the
-            normalised Laplacian, whose clusters cut about as much as random ones. (default: :obj:`"cut"`)
-        beta (float, optional): The precision :math:`\beta`. (default: :obj:`None`, 32 times the mean cluster size for
-            :obj:`"cut"`; 1, the printed unit covariance, for :obj:`"laplacian"`)
-        num_iterations (int, optional): The number of EM iterations. (default: :obj:`10`)
+        kernel (str, optional): :obj:`"cut"`: the kernel for which EM cuts few and weak edges. :obj:`"laplacian"`: the printed
+            one, :math:`w_i = h(\mathbf{x}_i)` and the normalised Laplacian, whose clusters cut about as much as random
+            ones. (default: :obj:`"cut"`)
+        soft (bool, optional): Whether a vertex may belong to several clusters during EM. That takes time and memory
+            :math:`m \cdot C` and, with :obj:`"cut"`, leads to the same clusters or about as good ones.
+            (default: :obj:`True` for :obj:`"laplacian"`, as printed, else :obj:`False`)
+        beta (float, optional): The precision :math:`\beta` of the responsibilities. (default: :obj:`None`, 4 times the mean
+            cluster size for :obj:`"cut"`; 1, the printed unit covariance, for :obj:`"laplacian"`)
+        num_iterations (int, optional): The highest number of EM iterations. (default: :obj:`20`)
+        reduce (str, optional): What becomes of the attributes in a cluster: :obj:`"max"`, :obj:`"sum"` or :obj:`"mean"`.
+            (default: :obj:`"max"`)
+        remove_self_loops (bool, optional): Whether to drop the self-loops of :math:`\mathbf{A}^{\prime}`, which hold the edges
+            inside the clusters. (default: :obj:`False`)
 
     Shapes:
         - **input:** attributes :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -72,12 +89,18 @@ class VIGMMPool(torch.nn.Module):
         in_channels: int,
         ratio: float | int = 0.25,
         kernel: str = "cut",
+        soft: bool | None = None,
         beta: float | None = None,
-        num_iterations: int = 10,
+        num_iterations: int = 20,
+        reduce: str = "max",
+        remove_self_loops: bool = False,
     ) -> None:
         super().__init__()
-        self.select = VIGMMSelect(in_channels, ratio, kernel, beta, num_iterations)
-        self.connect = ClusterConnect()
+        if reduce not in REDUCTIONS:
+            raise ValueError(f"Expected 'reduce' to be one of {REDUCTIONS} (got {reduce!r})")
+        self.select = VIGMMSelect(in_channels, ratio, kernel, soft, beta, num_iterations)
+        self.reduce = reduce
+        self.connect = ClusterConnect(remove_self_loops)
 
     def reset_parameters(self) -> None:
         self.select.reset_parameters()
@@ -106,7 +129,7 @@ class VIGMMPool(torch.nn.Module):
         if batch is None:
             batch = edge_index.new_zeros(num_nodes)
         select = self.select(x, edge_index, edge_weight, batch)
-        x = scatter(x * select.weight.unsqueeze(1), select.cluster_index, dim_size=select.num_clusters, reduce="max")
+        x = scatter(x * select.weight.unsqueeze(1), select.cluster_index, dim_size=select.num_clusters, reduce=self.reduce)
         connect = self.connect(select, edge_index, edge_weight, batch)
         return VIGMMPoolOutput(x, connect.edge_index, connect.edge_attr, connect.batch, select)
 

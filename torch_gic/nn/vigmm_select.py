@@ -10,7 +10,9 @@ from torch_geometric.nn import Linear
 from torch_geometric.nn.pool.select import Select, SelectOutput
 
 from torch_gic._checks import check_at_least
-from torch_gic.ops import vigmm_select
+from torch_gic.ops import responsibility, vigmm_select
+from torch_gic.ops.undirected_graph import UndirectedGraph
+from torch_gic.ops.vigmm_select import mixture, precisions
 
 KERNELS = ("cut", "laplacian")
 
@@ -31,12 +33,15 @@ class VIGMMSelect(Select):
         in_channels: int,
         ratio: float | int = 0.25,
         kernel: str = "cut",
+        soft: bool | None = None,
         beta: float | None = None,
-        num_iterations: int = 10,
+        num_iterations: int = 20,
     ) -> None:
         super().__init__()
         if kernel not in KERNELS:
             raise ValueError(f"Expected 'kernel' to be one of {KERNELS} (got {kernel!r})")
+        if kernel == "laplacian" and soft is False:
+            raise ValueError("Expected 'soft' not to be False for kernel 'laplacian', in which no vertex goes with its neighbours")
         if beta is not None and not (math.isfinite(beta) and beta > 0):
             raise ValueError(f"Expected 'beta' to be positive and finite (got {beta})")
         if not isinstance(ratio, int | float):
@@ -50,6 +55,7 @@ class VIGMMSelect(Select):
             check_at_least(in_channels, "in_channels", 1)
         self.ratio = ratio
         self.kernel = kernel
+        self.soft = kernel == "laplacian" if soft is None else soft
         self.beta = beta
         self.num_iterations = num_iterations
         self.lin = Linear(in_channels, 1, weight_initializer="uniform")
@@ -64,11 +70,25 @@ class VIGMMSelect(Select):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, batch: Tensor) -> SelectOutput:
         influence = self.influence(x)
-        cluster, responsibility, cluster_batch = vigmm_select(
-            edge_index, edge_weight, influence, batch, self.ratio, self.kernel, self.beta, self.num_iterations
+        cluster, cluster_batch, graph = vigmm_select(
+            edge_index, edge_weight, influence, batch, self.ratio, self.kernel, self.soft, self.beta, self.num_iterations
         )
-        weight = 1 + (responsibility - responsibility.detach())  # the value of 1, the gradient of the responsibility
+        weight = torch.ones_like(influence)
+        # An exported program is for inference, where only the value counts.
+        if torch.is_grad_enabled() and influence.requires_grad and not torch.compiler.is_exporting():
+            p = self.responsibility(influence, batch, cluster, cluster_batch, graph).to(weight.dtype)
+            weight = weight + (p - p.detach())  # the value of 1, the gradient of the responsibility
         return SelectOutput(torch.arange(x.size(0), device=x.device), x.size(0), cluster, cluster_batch.size(0), weight)
+
+    def responsibility(
+        self, influence: Tensor, batch: Tensor, cluster: Tensor, cluster_batch: Tensor, graph: UndirectedGraph
+    ) -> Tensor:
+        """How sure the mixture is of the cluster of each vertex, differentiable in the influence."""
+        size = torch.bincount(batch)
+        num_clusters = torch.bincount(cluster_batch, minlength=size.numel())
+        kernel, vertex_weight = mixture(graph, influence.double(), batch, size.numel(), self.kernel)
+        beta = precisions(size, num_clusters, self.kernel, self.beta)
+        return responsibility(kernel, vertex_weight, beta, batch, cluster, cluster_batch.numel())
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.lin.in_channels}, ratio={self.ratio}, kernel={self.kernel!r})"

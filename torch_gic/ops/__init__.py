@@ -3,9 +3,13 @@
 from torch_gic.ops.encode_moments import encode_moments
 from torch_gic.ops.gaussian_encode import component_posterior, gaussian_encode
 from torch_gic.ops.gaussian_filter import gaussian_filter
+from torch_gic.ops.merge_clusters import merge_clusters
+from torch_gic.ops.move_vertices import move_vertices
 from torch_gic.ops.receptive_fields import receptive_fields
-from torch_gic.ops.seed_clusters import seed_clusters
-from torch_gic.ops.vertex_kernels import VertexKernel, cut_kernel, laplacian_kernel, undirected_adjacency, vertex_volume
+from torch_gic.ops.responsibility import responsibility
+from torch_gic.ops.structural_rank import structural_rank
+from torch_gic.ops.undirected_graph import UndirectedGraph, undirected_graph, vertex_volume
+from torch_gic.ops.vertex_kernels import VertexKernel, cut_kernel, laplacian_kernel
 from torch_gic.ops.vigmm import vigmm
 from torch_gic.ops.vigmm_select import vigmm_select
 
@@ -13,12 +17,14 @@ from torch_gic.ops.vigmm_select import vigmm_select
 OP_NAMES = {
     "receptive_fields": "adjacency_powers",
     "gaussian_filter": "encode_moments",
-    "seed_clusters": "seed_clusters",
-    "vigmm_select": "vigmm_select",
+    "merge_clusters": "merge_clusters",
+    "move_vertices": "move_vertices",
+    "vigmm": "vigmm",
 }
 
 __all__ = [
     "OP_NAMES",
+    "UndirectedGraph",
     "VertexKernel",
     "component_posterior",
     "cut_kernel",
@@ -26,9 +32,12 @@ __all__ = [
     "gaussian_encode",
     "gaussian_filter",
     "laplacian_kernel",
+    "merge_clusters",
+    "move_vertices",
     "receptive_fields",
-    "seed_clusters",
-    "undirected_adjacency",
+    "responsibility",
+    "structural_rank",
+    "undirected_graph",
     "vertex_volume",
     "vigmm",
     "vigmm_select",

@@ -1,86 +1,62 @@
-r"""The kernels :math:`K_{ij} = \langle \phi(v_i), \phi(v_j) \rangle` by which coarsening compares vertices.
-
-Each is given by its diagonal and its product with a matrix: one sparse product, never the kernel itself.
-"""
+r"""The kernels :math:`K_{ij} = \langle \phi(v_i), \phi(v_j) \rangle` by which coarsening compares vertices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch_geometric.utils import scatter
 
+from torch_gic.ops.segments import total_in
+from torch_gic.ops.undirected_graph import UndirectedGraph
+
 
 class VertexKernel(NamedTuple):
+    """A sparse symmetric matrix: its diagonal, and its other entries sorted by row and column."""
+
     diagonal: Tensor
-    product: Callable[[Tensor], Tensor]
+    row: Tensor
+    col: Tensor
+    value: Tensor
 
 
-def undirected_adjacency(edge_index: Tensor, edge_weight: Tensor, num_nodes: int) -> Tensor:
-    r"""The sparse matrix :math:`(\mathbf{A} + \mathbf{A}^{\top}) / 2` in float64: a kernel is symmetric, and rounding must
-    not decide between clusters."""
-    entries = torch.cat([edge_index, edge_index.flip(0)], dim=1)
-    weight = edge_weight.detach().double().repeat(2) / 2
-    present = weight > 0
-    return torch.sparse_coo_tensor(
-        entries[:, present], weight[present], (num_nodes, num_nodes), check_invariants=False
-    ).coalesce()
-
-
-def vertex_volume(adjacency: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
-    """The degree of each vertex with one more loop, of the mean edge weight of its graph (1 if it has no edge).
-
-    The loop gives isolated vertices a volume, and in the cut kernel it is what holds a vertex to its own cluster. Being
-    as heavy as an edge, it leaves the clusters the same whatever unit the edge weights are in.
-    """
-    graph = batch[adjacency.indices()[0]]
-    total = scatter(adjacency.values(), graph, dim_size=num_graphs, reduce="sum")
-    count = torch.bincount(graph, minlength=num_graphs)
-    loop = torch.where(count > 0, total / count.clamp(min=1), torch.ones_like(total))
-    return _degree(adjacency) + loop[batch]
-
-
-def cut_kernel(adjacency: Tensor, vertex_weight: Tensor, batch: Tensor, num_graphs: int) -> VertexKernel:
-    r"""The kernel with which weighted kernel k-means minimises the weighted cut of the paper's Proposition 1
+def cut_kernel(graph: UndirectedGraph, vertex_weight: Tensor, batch: Tensor, num_graphs: int) -> VertexKernel:
+    r"""The kernel with which EM minimises the weighted cut of the paper's Proposition 1
 
     .. math::
         \mathbf{K} = \lambda \mathbf{W}^{-1} - \mathbf{W}^{-1} \mathbf{L} \mathbf{W}^{-1},
-        \qquad \mathbf{W} = \mathrm{diag}(\mathbf{w}), \quad \mathbf{L} = \mathbf{D} - \mathbf{A}
+        \qquad \mathbf{W} = \mathrm{diag}(\mathbf{w}), \quad \mathbf{L} = \mathbf{D} - \mathbf{A}.
 
-    (Dhillon, Guan and Kulis, "Weighted Graph Cuts without Eigenvectors", 2007). The first term does not change which
-    partition is best; :math:`\lambda`, the largest ratio of volume to weight in the graph, makes it just strong enough to
-    keep every :math:`K_{ii}` positive.
+    For a partition of a graph into :math:`C` clusters, the distortion of weighted kernel k-means in it is
+
+    .. math::
+        \sum_c \sum_{i \in \mathcal{V}_c} w_i \lVert \phi(v_i) - \mu_c \rVert^2
+        = \mathrm{const} + \sum_c \frac{\mathrm{links}(\mathcal{V}_c, \mathcal{V} \setminus \mathcal{V}_c)}{w(\mathcal{V}_c)}
+
+    (Dhillon, Guan and Kulis, "Weighted Graph Cuts without Eigenvectors", 2007; derived in ``docs/coarsening.md``). The
+    shift :math:`\lambda` adds the same to every partition. At :math:`\lambda = 2 \max_i d_i / w_i`, taken in each graph,
+    :math:`\mathbf{K}` is positive semidefinite, so vectors :math:`\phi(v_i)` exist and no iteration of EM is a step back.
     """
-    volume = vertex_volume(adjacency, batch, num_graphs)
-    shift = scatter((volume / vertex_weight).detach(), batch, dim_size=num_graphs, reduce="max")[batch]
-    degree, w = _degree(adjacency), vertex_weight.unsqueeze(1)
-
-    def product(v: Tensor) -> Tensor:
-        laplacian = degree.unsqueeze(1) * v / w - adjacency @ (v / w)
-        return (shift.unsqueeze(1) * v - laplacian) / w
-
-    diagonal = shift / vertex_weight - (degree - _loop(adjacency)) / vertex_weight.square()
-    return VertexKernel(diagonal, product)
+    shift = scatter((graph.degree / vertex_weight).detach(), batch, dim_size=num_graphs, reduce="max")
+    row, col, weight, loop = _split(graph)
+    diagonal = 2 * shift[batch] / vertex_weight - (graph.degree - loop) / vertex_weight.square()
+    return VertexKernel(diagonal, row, col, weight / (vertex_weight[row] * vertex_weight[col]))
 
 
-def laplacian_kernel(adjacency: Tensor) -> VertexKernel:
+def laplacian_kernel(graph: UndirectedGraph) -> VertexKernel:
     r"""The kernel that the paper prints: the normalised Laplacian
     :math:`\mathbf{K} = \mathbf{I} - \mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}`.
 
     Neighbours have a negative product in it, so EM drives them apart: its clusters cut about as much as random ones.
     """
-    degree = _degree(adjacency)
-    inverse_root = degree.masked_fill(degree == 0, 1).rsqrt().unsqueeze(1)
-    diagonal = 1 - _loop(adjacency) * inverse_root.squeeze(1).square()
-    return VertexKernel(diagonal, lambda v: v - inverse_root * (adjacency @ (inverse_root * v)))
+    row, col, weight, loop = _split(graph)
+    degree = graph.degree.masked_fill(graph.degree == 0, 1)
+    return VertexKernel(1 - loop / degree, row, col, -weight / (degree[row] * degree[col]).sqrt())
 
 
-def _degree(adjacency: Tensor) -> Tensor:
-    return scatter(adjacency.values(), adjacency.indices()[0], dim_size=adjacency.size(0), reduce="sum")
-
-
-def _loop(adjacency: Tensor) -> Tensor:
-    row, col = adjacency.indices()
-    return scatter(adjacency.values() * (row == col), row, dim_size=adjacency.size(0), reduce="sum")
+def _split(graph: UndirectedGraph) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The edges between vertices, and the weight of the loop of each vertex."""
+    loops = graph.row == graph.col
+    loop = total_in(graph.weight[loops], graph.row[loops], graph.degree.numel())
+    return graph.row[~loops], graph.col[~loops], graph.weight[~loops], loop

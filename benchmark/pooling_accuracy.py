@@ -1,0 +1,255 @@
+"""Does pooling pay in accuracy, and does it matter which? One command, tables, a plot.
+
+Networks that are alike but for their pooling are trained on the same folds, from the same weights and with the same batches.
+Validation graphs choose the epoch, and test graphs are seen once.
+
+Each finished run is appended to a file of the output folder, and a run that was stopped goes on from there: runs that are in
+the file with the same settings are not made again, also if torch_gic has changed since. Delete their lines, or choose another
+--output, to have them anew.
+"""
+
+import argparse
+import functools
+import json
+import multiprocessing
+import statistics
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+import torch_gic
+
+from .measure import print_table
+from .pooling_networks import NETWORKS, POOLERS, READOUTS, make_network
+from .training import FOLDS, load_graphs, load_splits, train_fair
+
+BASE = "vigmm"  # what all others are compared with
+SETTINGS = ("epochs", "hidden", "ratio", "readout")
+
+
+def make_runs(args):
+    """The settings of all runs. Poolings take turns first, so that what is there of a run that is stopped is comparable."""
+    common = {name: getattr(args, name) for name in SETTINGS}
+    common["splits"] = args.splits.name if args.splits else "own"
+    return [
+        {"dataset": dataset, "network": network, "pooler": pooler, "seed": seed, "fold": fold, **common}
+        for seed in range(args.seeds)
+        for fold in args.folds
+        for dataset in args.datasets
+        for network in args.networks
+        for pooler in args.poolers
+    ]
+
+
+@functools.cache
+def _load(root, data_url, splits, name):
+    """Once in each process. A data set is small, and reading it takes longer than an epoch."""
+    graphs = load_graphs(argparse.Namespace(root=root, data_url=data_url), name)
+    return graphs, load_splits(splits, name, graphs.y)
+
+
+def run(job):
+    """Trains and tests one network; an error is a result too, since other poolings shall go on."""
+    source, config = job
+    torch.set_num_threads(1)
+    try:
+        graphs, splits = _load(*source, config["dataset"])
+        split, seed = splits[config["fold"]], 1000 * config["seed"] + config["fold"]
+        graphs.scale(split.training)
+        torch.manual_seed(seed)
+        model = make_network(
+            *(config[name] for name in ("network", "pooler")),
+            graphs.x.size(1),
+            graphs.num_classes,
+            *(config[name] for name in ("hidden", "ratio", "readout")),
+            graphs.mean_size(split.training),
+        )
+        return config, train_fair(model, graphs, split, config["epochs"], seed)
+    except Exception as error:
+        return config, f"{type(error).__name__}: {error}"
+
+
+def key(config):
+    return json.dumps(config, sort_keys=True)
+
+
+def read_results(path):
+    """The results in the file by their settings."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {key(entry["config"]): entry["result"] for entry in map(json.loads, lines)}
+
+
+def make_missing(args, path, runs):
+    source = (args.root, args.data_url, args.splits)
+    for name in args.datasets:
+        _load(*source, name)  # here, so that it is downloaded once, and an error ends the command and not a worker
+    known = read_results(path)
+    missing = [config for config in runs if key(config) not in known]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    failed = {}
+    with (
+        multiprocessing.get_context("spawn").Pool(args.jobs) as pool,
+        tqdm(total=len(runs), initial=len(runs) - len(missing), unit="run", smoothing=0) as progress,
+    ):
+        for config, result in pool.imap_unordered(run, [(source, config) for config in missing]):
+            name = f"{config['pooler']} in {config['network']} on {config['dataset']}"
+            if isinstance(result, str):
+                if name not in failed:
+                    progress.write(f"{name} failed, and is left out where it does: {result}")
+                failed[name] = failed.get(name, 0) + 1
+            else:
+                entry = {"config": config, "result": result, "torch_gic": torch_gic.__version__, "torch": torch.__version__}
+                with path.open("a") as file:
+                    file.write(json.dumps(entry) + "\n")
+                progress.set_postfix_str(f"{name}: {result['test']:.1%}")
+            progress.update()
+    for name, count in failed.items():
+        print(f"{name} failed in {count} runs")
+
+
+def collect(path, runs):
+    """The results of these runs: {(dataset, network): {pooler: {(seed, fold): result}}}."""
+    known, collected = read_results(path), {}
+    for config in runs:
+        if key(config) in known:
+            group = collected.setdefault((config["dataset"], config["network"]), {})
+            group.setdefault(config["pooler"], {})[config["seed"], config["fold"]] = known[key(config)]
+    return collected
+
+
+def spread(values):
+    return statistics.stdev(values) if len(values) > 1 else float("nan")
+
+
+def percent(results, name):
+    values = [100 * result[name] for result in results.values()]
+    mean = f"{statistics.mean(values):.2f}"
+    return f"{mean} ± {spread(values):.2f}" if len(values) > 1 else mean
+
+
+def compare(results, base):
+    """The mean difference to the base over the runs that both have, its p-values by t-test and Wilcoxon, and their number."""
+    pairs = [100 * (results[run]["test"] - base[run]["test"]) for run in results if run in base]
+    if not pairs or results is base:
+        return ["-"] * 4
+    row = [f"{statistics.mean(pairs):+.2f}", "-", "-", str(len(pairs))]
+    try:
+        from scipy.stats import ttest_1samp, wilcoxon
+    except ImportError:  # the rest of the table does without
+        return row
+    if len(pairs) > 1 and spread(pairs) > 0:
+        row[1:3] = (f"{test(pairs).pvalue:.3f}" for test in (functools.partial(ttest_1samp, popmean=0), wilcoxon))
+    return row
+
+
+def print_tables(collected, epochs):
+    columns = ["pooling", "runs", "test [%]", "validation [%]", "last epochs [%]", "s / epoch"]
+    columns += [f"- {BASE}", "p (t)", "p (Wilcoxon)", "pairs"]
+    for (dataset, network), poolers in collected.items():
+        rows = []
+        for pooler, results in poolers.items():
+            accuracies = [percent(results, name) for name in ("test", "validation", "validation_last")]
+            seconds = statistics.mean(result["seconds"] for result in results.values()) / epochs
+            rows.append([pooler, str(len(results)), *accuracies, f"{seconds:.2f}", *compare(results, poolers.get(BASE, {}))])
+        print_table(f"{dataset}, {network}", columns, rows)
+    print(
+        "\n±: standard deviation over all runs (seeds and folds). Validation is that of the epoch it chose, so too high; last"
+        f"\nepochs: its mean over the last ten. - {BASE}: mean difference in test accuracy over pairs of runs of the same seed"
+        "\nand fold; p: of no difference. Folds share training graphs, and many poolings are compared: p is too small."
+    )
+
+
+def plot(collected, path):
+    """Mean test accuracy and its standard error: a panel a data set, a row a pooling, a marker a network."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    datasets, networks = (list(dict.fromkeys(part)) for part in zip(*collected, strict=True))
+    present = {pooler for poolers in collected.values() for pooler in poolers}
+    rows = [pooler for pooler in POOLERS if pooler in present]
+    figure, axes = plt.subplots(
+        1,
+        len(datasets),
+        figsize=(1.5 + 3.5 * len(datasets), 1.5 + 0.35 * len(rows)),
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for dataset, axis in zip(datasets, axes[0], strict=True):
+        for number, network in enumerate(networks):
+            poolers = collected.get((dataset, network), {})
+            shift = 0.3 * (number - (len(networks) - 1) / 2)
+            style = {"fmt": "os"[number], "color": ("black", "dimgrey")[number], "mfc": ("black", "white")[number]}
+            values = {name: [100 * r["test"] for r in results.values()] for name, results in poolers.items()}
+            axis.errorbar(
+                [statistics.mean(v) for v in values.values()],
+                [rows.index(name) + shift for name in values],
+                xerr=[spread(v) / len(v) ** 0.5 for v in values.values()],
+                capsize=2,
+                label=network,
+                **style,
+            )
+            if BASE in values:
+                line = ("--", ":")[number]
+                axis.axvline(statistics.mean(values[BASE]), color=style["color"], linestyle=line, linewidth=1, zorder=0)
+        axis.set(title=dataset, xlabel="test accuracy [%], mean ± standard error")
+        axis.set_yticks(range(len(rows)), rows)
+        axis.grid(axis="y", color="lightgrey", linewidth=0.5)
+    axes[0, 0].invert_yaxis()
+    axes[0, -1].legend(title=f"lines: {BASE}", fontsize=8, title_fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmark.pooling_accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    folds = list(range(FOLDS))
+
+    def add(name, text, **options):
+        parser.add_argument(name, help=f"{text} (default: %(default)s)", **options)
+
+    add("--datasets", "names in the TU collection", nargs="+", default=["ENZYMES", "PROTEINS"])
+    add("--networks", "networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    needs = "metis needs pymetis, those after 'none' need torch-geometric-pool, and of these graclus torch-cluster too"
+    add("--poolers", f"poolings; {needs}", nargs="+", choices=POOLERS, default=list(POOLERS))
+    add("--seeds", "number of runs a fold, each from other weights", type=int, default=3)
+    add("--folds", "numbers of folds", nargs="+", type=int, choices=folds, default=folds)
+    add("--epochs", "epochs of a run", type=int, default=50)
+    add("--hidden", "channels of all layers", type=int, default=32)
+    add("--ratio", "share of the vertices that a pooling keeps", type=float, default=0.25)
+    add("--readout", "maximum of the last level, or maximum and mean of all levels", choices=READOUTS, default="last")
+    add("--jobs", "runs at the same time, each on one core", type=int, default=1)
+    parser.add_argument("--splits", type=Path, help="zip file of the 'fair comparison' splits (default: own stratified folds)")
+    add("--root", "where PyG keeps the data", type=Path, default=Path("data"))
+    parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
+    add("--output", "folder of pooling_accuracy.jsonl and .png", type=Path, default=Path("results"))
+    parser.add_argument("--summary", action="store_true", help="only print the tables of the runs that are there")
+    args = parser.parse_args()
+    for name in ("seeds", "epochs", "hidden", "jobs"):
+        if getattr(args, name) < 1:
+            parser.error(f"Expected --{name} to be at least 1 (got {getattr(args, name)})")
+    if not 0 < args.ratio <= 1:
+        parser.error(f"Expected --ratio to be in (0, 1] (got {args.ratio})")
+    return args
+
+
+def main():
+    args = parse_args()
+    path, runs = args.output / "pooling_accuracy.jsonl", make_runs(args)
+    if not args.summary:
+        make_missing(args, path, runs)
+    collected = collect(path, runs)
+    if not collected:
+        raise SystemExit(f"{path} has no runs of these settings: {json.dumps(runs[0])} and so on")
+    print_tables(collected, args.epochs)
+    plot(collected, path.with_suffix(".png"))
+    print(f"Runs: {path}, plot: {path.with_suffix('.png')}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""Networks that are alike but for their pooling, and the poolings.
+
+A pooling is a module that is called as `pool(x, edge_index, edge_weight, batch)` and gives the same four of the coarse graphs
+and, fifth, how it selected them. If it has to be trained by more than the task, its `auxiliary_loss` is the loss of the last
+call.
+"""
+
+import math
+
+import torch
+from torch_geometric.nn import BatchNorm, Linear, global_max_pool, global_mean_pool
+from torch_geometric.nn.pool.select import SelectOutput
+from torch_geometric.utils import cumsum
+
+from torch_gic import GIC, GICConv, VIGMMPool
+from torch_gic.nn.vigmm_select import VIGMMSelect
+
+READOUTS = ("last", "all")
+SCALES, COMPONENTS = 3, 3  # of GIC: fewer than in the paper, for the sake of time
+
+
+class TGPool(torch.nn.Module):
+    """A pooling of Torch Geometric Pool with its own defaults: most remove self-loops, dense ones normalise by degrees.
+
+    Edges without weights get ones, so that the weights of coarse edges are sums, as those of VIGMMPool are. Dense poolings
+    (mincut, dmon, diffpool, justbalance) have a fixed number of clusters, whatever the graph: ratio times the mean number of
+    vertices of the training graphs, rounded up, and ratio times this at the second level. Others choose by themselves how
+    much remains, whatever the ratio: graclus and ndp about half of the vertices, kmis an independent set. topk keeps the
+    ratio.
+    """
+
+    def __init__(self, name, in_channels, ratio, mean_size):
+        super().__init__()
+        from tgp.poolers import get_pooler  # optional: the other poolings do without
+
+        clusters = math.ceil(ratio * mean_size)
+        self.pool = get_pooler(name, in_channels=in_channels, ratio=ratio, k=clusters, sparse_output=True)
+        self.auxiliary_loss = 0
+
+    def forward(self, x, edge_index, edge_weight=None, batch=None):
+        if edge_weight is None:
+            edge_weight = x.new_ones(edge_index.size(1))
+        out = self.pool(x=x, adj=edge_index, edge_weight=edge_weight, batch=batch)
+        self.auxiliary_loss = sum(out.loss.values()) if out.has_loss else 0
+        return out.x, out.edge_index, out.edge_weight, out.batch, out.so
+
+
+class PartitionSelect(VIGMMSelect):
+    """In place of the select of VIGMMPool: the same number of clusters from another rule, all else stays as it is."""
+
+    def forward(self, x, edge_index, edge_weight, batch):
+        size = torch.bincount(batch)
+        num_clusters = (self.ratio * size.double()).ceil().long()
+        cluster = self.partition(edge_index, edge_weight, batch, size, num_clusters) + cumsum(num_clusters)[batch]
+        return SelectOutput(torch.arange(x.size(0)), x.size(0), cluster, int(num_clusters.sum()), x.new_ones(x.size(0)))
+
+
+class RandomSelect(PartitionSelect):
+    """Clusters of almost equal size, drawn anew in every call: what any clustering has to beat."""
+
+    def partition(self, edge_index, edge_weight, batch, size, num_clusters):
+        order = (batch + torch.rand(batch.numel(), dtype=torch.float64)).argsort()  # graph by graph, random inside
+        rank = torch.empty_like(order)
+        rank[order] = torch.arange(order.numel())
+        return (rank - cumsum(size)[batch]) % num_clusters[batch]
+
+
+class MetisSelect(PartitionSelect):
+    """Clusters of almost equal size with few edges between them, from METIS."""
+
+    def partition(self, edge_index, edge_weight, batch, size, num_clusters):
+        import pymetis  # optional: the other poolings do without
+
+        edge_weight = edge_weight.detach()[edge_index[0] != edge_index[1]].round().clamp(min=1).long()
+        edge_index = edge_index[:, edge_index[0] != edge_index[1]]
+        order = edge_index[0].argsort()
+        start = cumsum(torch.bincount(edge_index[0], minlength=batch.numel()))
+        (neighbor, weight), parts = (edge_index[1][order], edge_weight[order]), []
+        for first, n, k in zip(cumsum(size)[:-1].tolist(), size.tolist(), num_clusters.tolist(), strict=True):
+            begin, end = int(start[first]), int(start[first + n])
+            graph = (start[first : first + n + 1] - begin, neighbor[begin:end] - first, weight[begin:end])
+            xadj, adjncy, eweights = (part.tolist() for part in graph)
+            part = list(range(n)) if k == n else [0] * n
+            if 1 < k < n:
+                _, part = pymetis.part_graph(k, xadj=xadj, adjncy=adjncy, eweights=eweights, recursive=True)
+            parts.append(_fill_empty(torch.tensor(part), k))
+        return torch.cat(parts)
+
+
+def _fill_empty(part, num_clusters):
+    """METIS may leave clusters empty in small graphs: each of them gets a vertex of the largest cluster."""
+    while (empty := torch.bincount(part, minlength=num_clusters) == 0).any():
+        vertex = int((part == part.bincount().argmax()).nonzero()[0])
+        part[vertex] = int(empty.nonzero()[0])
+    return part
+
+
+def _with_select(select):
+    def make(in_channels, ratio, mean_size):
+        pool = VIGMMPool(in_channels, ratio)
+        pool.select = select(in_channels, ratio)
+        return pool
+
+    return make
+
+
+def _from_tgp(name):
+    return lambda in_channels, ratio, mean_size: TGPool(name, in_channels, ratio, mean_size)
+
+
+POOLERS = {  # name: factory(in_channels, ratio, mean_size), or None for no pooling
+    "vigmm": lambda in_channels, ratio, mean_size: VIGMMPool(in_channels, ratio),
+    "laplacian": lambda in_channels, ratio, mean_size: VIGMMPool(in_channels, ratio, kernel="laplacian"),
+    "random": _with_select(RandomSelect),
+    "metis": _with_select(MetisSelect),
+    "none": None,
+    "mincut": _from_tgp("mincut"),
+    "dmon": _from_tgp("dmon"),
+    "diffpool": _from_tgp("diff"),
+    "justbalance": _from_tgp("jb"),
+    "graclus": _from_tgp("graclus"),
+    "ndp": _from_tgp("ndp"),
+    "kmis": _from_tgp("kmis"),
+    "topk": _from_tgp("topk"),
+}
+
+
+def make_pools(pooler, hidden, ratio, mean_size):
+    """The poolings of the first and the second level, or none."""
+    factory = POOLERS[pooler]
+    return [factory(hidden, ratio, size) for size in (mean_size, math.ceil(ratio * mean_size))] if factory else []
+
+
+def read_out(levels, batch_size):
+    """The maximum and the mean over each graph, of all levels: pairs of attributes and batch."""
+    readouts = (global_max_pool, global_mean_pool)
+    return torch.cat([readout(x, batch, batch_size) for x, batch in levels for readout in readouts], dim=1)
+
+
+class GINBlock(torch.nn.Module):
+    """GIN's convolution (eps = 0) with weighted edges, which PyG's has not; batch normalisation and ReLU."""
+
+    def __init__(self, in_channels, out_channels):
+        super().__init__()
+        self.mlp = torch.nn.Sequential(
+            Linear(in_channels, out_channels),
+            BatchNorm(out_channels, allow_single_element=True),
+            torch.nn.ReLU(),
+            Linear(out_channels, out_channels),
+            BatchNorm(out_channels, allow_single_element=True),
+            torch.nn.ReLU(),
+        )
+
+    def forward(self, x, edge_index, edge_weight):
+        message = x[edge_index[0]]
+        if edge_weight is not None:
+            message = message * edge_weight.unsqueeze(1)
+        return self.mlp(x.index_add(0, edge_index[1], message))
+
+
+class GINNetwork(torch.nn.Module):
+    """GIN with pooling between its three convolutions."""
+
+    def __init__(self, in_channels, num_classes, hidden, readout):
+        super().__init__()
+        self.readout = readout
+        self.convs = torch.nn.ModuleList(GINBlock(channels, hidden) for channels in (in_channels, hidden, hidden))
+        self.classifier = torch.nn.Sequential(
+            Linear(hidden if readout == "last" else 6 * hidden, hidden), torch.nn.ReLU(), Linear(hidden, num_classes)
+        )
+        self.pools = torch.nn.ModuleList()
+
+    def forward(self, x, edge_index, edge_weight=None, batch=None, *, batch_size=None):
+        levels = []
+        for number, conv in enumerate(self.convs):
+            if 0 < number <= len(self.pools):
+                x, edge_index, edge_weight, batch, _ = self.pools[number - 1](x, edge_index, edge_weight, batch)
+            x = conv(x, edge_index, edge_weight)
+            levels.append((x, batch))
+        out = global_max_pool(x, batch, batch_size) if self.readout == "last" else read_out(levels, batch_size)
+        return self.classifier(out)
+
+
+class GICAllLevels(GIC):
+    """GIC that reads out after each convolution, not only at the end."""
+
+    def __init__(self, in_channels, num_classes, architecture, num_scales, num_components):
+        super().__init__(in_channels, num_classes, architecture, num_scales, num_components)
+        convolutions = sum(isinstance(layer, GICConv) for layer in self.layers)
+        first = self.classifier[0]
+        self.classifier[0] = Linear(2 * convolutions * first.in_channels, first.out_channels)
+
+    def forward(self, x, edge_index, edge_weight=None, batch=None, *, batch_size=None):
+        levels, fields = [], None
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            if isinstance(layer, GICConv):
+                fields = fields or layer.fields(x, edge_index, edge_weight, batch)
+                x = norm(layer(x, edge_index, fields=fields)).relu()
+                levels.append((x, batch))
+            else:
+                x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch)
+                fields = None
+        x = self.classifier[0](read_out(levels, batch_size)).relu()
+        return self.classifier[1](x)
+
+
+def make_network(network, pooler, in_channels, num_classes, hidden, ratio, readout, mean_size):
+    """The network with this pooling. Poolings are made last: with the same seed, all else starts from the same weights."""
+    if network == "GIN":
+        model = GINNetwork(in_channels, num_classes, hidden, readout)
+        model.pools.extend(make_pools(pooler, hidden, ratio, mean_size))
+        return model
+    architecture = f"C({hidden})-P({ratio})-C({hidden})-P({ratio})-C({hidden})-P-FC({hidden})"
+    form = GIC if readout == "last" else GICAllLevels
+    model = form(in_channels, num_classes, architecture, num_scales=SCALES, num_components=COMPONENTS)
+    pools = make_pools(pooler, hidden, ratio, mean_size)
+    layers = list(zip(model.layers, model.norms, strict=True))
+    if pools:
+        layers = [(pools.pop(0) if isinstance(layer, VIGMMPool) else layer, norm) for layer, norm in layers]
+    else:
+        layers = [(layer, norm) for layer, norm in layers if not isinstance(layer, VIGMMPool)]
+    model.layers, model.norms = (torch.nn.ModuleList(part) for part in zip(*layers, strict=True))
+    return model
+
+
+NETWORKS = ("GIN", "GIC")

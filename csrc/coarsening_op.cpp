@@ -1,0 +1,166 @@
+// Operator side of merge_clusters, move_vertices and vigmm: checks, memory, threads.
+#include <torch/csrc/stable/ops.h>
+
+#include <limits>
+#include <vector>
+
+#include "check.h"
+#include "merge_clusters.h"
+#include "move_vertices.h"
+#include "ops.h"
+#include "parallel.h"
+#include "vigmm.h"
+
+namespace torch_gic {
+namespace {
+
+using torch::headeronly::ScalarType;
+constexpr int64_t kLarge = 16384;  // vertices from which on a graph is worth several threads
+constexpr int64_t kBlock = 4096;
+
+// What the three operators are given alike: graphs side by side, edges sorted by row, clusters numbered graph by graph.
+class Graphs {
+ public:
+  Graphs(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr, Tensor offset)
+      : col_(torch::stable::contiguous(col)),
+        weight_(torch::stable::contiguous(weight)),
+        vertex_weight_(torch::stable::contiguous(vertex_weight)),
+        rank_(torch::stable::contiguous(rank)),
+        ptr_(torch::stable::contiguous(ptr)),
+        offset_(torch::stable::contiguous(offset)) {
+    check_tensor(row, "row", 1, ScalarType::Long);
+    check_tensor(col, "col", 1, ScalarType::Long);
+    check_tensor(weight, "weight", 1, ScalarType::Double);
+    check_tensor(vertex_weight, "vertex_weight", 1, ScalarType::Double);
+    check_tensor(rank, "rank", 1, ScalarType::Long);
+    check_tensor(ptr, "ptr", 1, ScalarType::Long);
+    check_tensor(offset, "offset", 1, ScalarType::Long);
+    check_size(col, "col", 0, row.numel());
+    check_size(weight, "weight", 0, row.numel());
+    check_size(vertex_weight, "vertex_weight", 0, num_nodes());
+    check_size(offset, "offset", 0, ptr.numel());
+    STD_TORCH_CHECK(ptr.numel() > 0 && begin(0) == 0 && begin(count()) == num_nodes(),
+                    "Expected 'ptr' to lead from 0 to ", num_nodes());
+    set_rows(torch::stable::contiguous(row));
+  }
+
+  int64_t num_nodes() const { return rank_.numel(); }
+  int64_t count() const { return ptr_.numel() - 1; }
+  int64_t begin(int64_t g) const { return ptr_.const_data_ptr<int64_t>()[g]; }
+  int64_t first(int64_t g) const { return offset_.const_data_ptr<int64_t>()[g]; }
+  int64_t num_clusters(int64_t g) const { return first(g + 1) - first(g); }
+
+  ClusterGraph graph(int64_t g) const {
+    return {begin(g),
+            begin(g + 1),
+            rowptr_.data(),
+            col_.const_data_ptr<int64_t>(),
+            weight_.const_data_ptr<double>(),
+            vertex_weight_.const_data_ptr<double>(),
+            rank_.const_data_ptr<int64_t>()};
+  }
+
+  // Calls work(g, loop) for each graph: large ones one after the other, on all threads, then the others side by side.
+  template <typename Work>
+  void for_each(const Work& work) const {
+    const Loop serial = [](int64_t size, const Body& body) { body(0, size); };
+    const Loop parallel = [](int64_t size, const Body& body) {
+      for_each_part((size + kBlock - 1) / kBlock,
+                    [&](int64_t part) { body(part * kBlock, std::min(size, (part + 1) * kBlock)); });
+    };
+    const auto large = [&](int64_t g) { return begin(g + 1) - begin(g) >= kLarge; };
+    for (int64_t g = 0; g < count(); ++g) {
+      if (large(g)) work(g, parallel);
+    }
+    for_each_part(count(), [&](int64_t g) {
+      if (!large(g)) work(g, serial);
+    });
+  }
+
+  // The start, of which every cluster has a vertex, as a result that a kernel may change.
+  Tensor copy_clusters(const Tensor& cluster) const {
+    check_tensor(cluster, "cluster", 1, ScalarType::Long);
+    check_size(cluster, "cluster", 0, num_nodes());
+    Tensor copy = torch::stable::clone(torch::stable::contiguous(cluster));
+    const auto* of = copy.const_data_ptr<int64_t>();
+    for (int64_t g = 0; g < count(); ++g) {
+      for (int64_t i = begin(g); i < begin(g + 1); ++i) {
+        STD_TORCH_CHECK(of[i] >= first(g) && of[i] < first(g + 1), "Expected 'cluster' of vertex ", i, " to lie in [",
+                        first(g), ", ", first(g + 1) - 1, "] (got ", of[i], ")");
+      }
+    }
+    return copy;
+  }
+
+ private:
+  void set_rows(const Tensor& row) {
+    const auto* rows = row.const_data_ptr<int64_t>();
+    const auto* cols = col_.const_data_ptr<int64_t>();
+    rowptr_.assign(num_nodes() + 1, 0);
+    for (int64_t e = 0; e < row.numel(); ++e) {
+      STD_TORCH_CHECK(rows[e] >= (e > 0 ? rows[e - 1] : 0) && rows[e] < num_nodes(),
+                      "Expected 'row' to be sorted, with values in [0, ", num_nodes() - 1, "]");
+      ++rowptr_[rows[e] + 1];
+    }
+    for (int64_t i = 0; i < num_nodes(); ++i) rowptr_[i + 1] += rowptr_[i];
+    for (int64_t g = 0; g < count(); ++g) {
+      STD_TORCH_CHECK(begin(g) <= begin(g + 1) && begin(g + 1) - begin(g) <= std::numeric_limits<int32_t>::max(),
+                      "Expected 'ptr' to be sorted, with less than 2^31 vertices a graph");
+      for (int64_t e = rowptr_[begin(g)]; e < rowptr_[begin(g + 1)]; ++e) {
+        STD_TORCH_CHECK(cols[e] >= begin(g) && cols[e] < begin(g + 1), "Expected every edge to stay inside a graph");
+      }
+      const int64_t size = begin(g + 1) - begin(g);
+      STD_TORCH_CHECK(num_clusters(g) <= size && num_clusters(g) >= std::min<int64_t>(size, 1), "Expected 1 to ", size,
+                      " clusters for the ", size, " vertices of graph ", g, " (got ", num_clusters(g), ")");
+    }
+  }
+
+  Tensor col_, weight_, vertex_weight_, rank_, ptr_, offset_;
+  std::vector<int64_t> rowptr_;
+};
+
+}  // namespace
+
+Tensor merge_clusters_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
+                          Tensor offset, int64_t) {
+  const Graphs graphs(row, col, weight, vertex_weight, rank, ptr, offset);
+  Tensor cluster = torch::stable::new_empty(rank, {graphs.num_nodes()});
+  auto* clusters = cluster.mutable_data_ptr<int64_t>();
+  graphs.for_each([&](int64_t g, const Loop& loop) {
+    merge_clusters(graphs.graph(g), graphs.first(g), graphs.num_clusters(g), loop, clusters);
+  });
+  return cluster;
+}
+
+Tensor move_vertices_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
+                         Tensor offset, Tensor cluster, int64_t num_iterations) {
+  const Graphs graphs(row, col, weight, vertex_weight, rank, ptr, offset);
+  Tensor moved = graphs.copy_clusters(cluster);
+  auto* clusters = moved.mutable_data_ptr<int64_t>();
+  graphs.for_each([&](int64_t g, const Loop& loop) {
+    move_vertices(graphs.graph(g), graphs.first(g), graphs.num_clusters(g), num_iterations, loop, clusters);
+  });
+  return moved;
+}
+
+Tensor vigmm_cpu(Tensor diagonal, Tensor row, Tensor col, Tensor value, Tensor vertex_weight, Tensor rank, Tensor ptr,
+                 Tensor offset, Tensor beta, Tensor cluster, int64_t num_iterations) {
+  const Graphs graphs(row, col, value, vertex_weight, rank, ptr, offset);
+  check_tensor(diagonal, "diagonal", 1, ScalarType::Double);
+  check_tensor(beta, "beta", 1, ScalarType::Double);
+  check_size(diagonal, "diagonal", 0, graphs.num_nodes());
+  check_size(beta, "beta", 0, graphs.count());
+  diagonal = torch::stable::contiguous(diagonal);
+  beta = torch::stable::contiguous(beta);
+  Tensor likeliest = graphs.copy_clusters(cluster);
+  auto* clusters = likeliest.mutable_data_ptr<int64_t>();
+  const auto* precision = beta.const_data_ptr<double>();
+  const auto* own = diagonal.const_data_ptr<double>();
+  graphs.for_each([&](int64_t g, const Loop& loop) {
+    const KernelGraph graph{graphs.graph(g), own, precision[g]};
+    vigmm(graph, graphs.first(g), graphs.num_clusters(g), num_iterations, loop, clusters);
+  });
+  return likeliest;
+}
+
+}  // namespace torch_gic

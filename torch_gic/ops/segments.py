@@ -1,0 +1,41 @@
+"""Choosing and counting in segments: what the references of coarsening share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+GRID = 2.0**32  # objectives are compared in whole steps of 1 / GRID: rounding errors decide nothing
+LAST = torch.iinfo(torch.int64).max
+
+
+def on_grid(objective: Tensor) -> Tensor:
+    return (objective * GRID).round().long()
+
+
+def lowest(keys: tuple[Tensor, ...], segment: Tensor, num_segments: int) -> Tensor:
+    """The entry of each segment whose keys come first, compared key after key; -1 for a segment without any."""
+    candidate = torch.ones_like(segment, dtype=torch.bool)
+    for key in keys:
+        key = torch.where(candidate, key, LAST)
+        candidate = candidate & (key == segment.new_full((num_segments,), LAST).scatter_reduce(0, segment, key, "amin")[segment])
+    entry = candidate.nonzero().view(-1)
+    return segment.new_full((num_segments,), -1).scatter(0, segment[entry], entry)
+
+
+def sorted_by(entries: Tensor, *keys: Tensor) -> Tensor:
+    """The entries in the order of the first key, of equals in that of the second, and so on."""
+    for key in reversed(keys):
+        entries = entries[torch.argsort(key[entries], stable=True)]
+    return entries
+
+
+def position_in(segment: Tensor, num_segments: int) -> Tensor:
+    """How many entries of the same segment stand before each, in a sorted list of segments."""
+    count = torch.bincount(segment, minlength=num_segments)
+    return torch.arange(segment.numel(), device=segment.device) - (count.cumsum(0) - count)[segment]
+
+
+def total_in(value: Tensor, segment: Tensor, num_segments: int) -> Tensor:
+    """The sum over each segment. In order of the entries on the CPU, as the kernels sum."""
+    return value.new_zeros(num_segments).index_add(0, segment, value)

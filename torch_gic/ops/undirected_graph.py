@@ -1,0 +1,42 @@
+"""The graphs that coarsening looks at: undirected, each pair of vertices once in both directions, no vertex without weight."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.utils import scatter
+
+
+class UndirectedGraph(NamedTuple):
+    r"""The entries :math:`A_{ij} > 0` of a symmetric adjacency, sorted by row and column, and the row sums."""
+
+    row: Tensor
+    col: Tensor
+    weight: Tensor
+    degree: Tensor
+
+
+def undirected_graph(edge_index: Tensor, edge_weight: Tensor, batch: Tensor, num_graphs: int) -> UndirectedGraph:
+    r"""The symmetric part :math:`(\mathbf{A} + \mathbf{A}^{\top}) / 2` in float64, in units of the heaviest edge of each graph:
+    clusters do not depend on the unit of the weights, and no sum of them overflows."""
+    num_nodes = batch.numel()
+    present = edge_weight > 0
+    source, target = edge_index[:, present]
+    weight = edge_weight.detach()[present].double()
+    heaviest = scatter(weight, batch[source], dim_size=num_graphs, reduce="max")
+    weight = weight / heaviest[batch[source]] / 2
+    pair, position = torch.unique(torch.cat([source * num_nodes + target, target * num_nodes + source]), return_inverse=True)
+    weight = weight.new_zeros(pair.numel()).index_add(0, position, weight.repeat(2))
+    row, col = pair // max(num_nodes, 1), pair % max(num_nodes, 1)
+    return UndirectedGraph(row, col, weight, weight.new_zeros(num_nodes).index_add(0, row, weight))
+
+
+def vertex_volume(graph: UndirectedGraph, batch: Tensor, num_graphs: int) -> Tensor:
+    """The degree of each vertex; of one without an edge, the mean weight of the edges of its graph (1 if there are none)."""
+    of_edge = batch[graph.row]
+    count = torch.bincount(of_edge, minlength=num_graphs)
+    total = graph.weight.new_zeros(num_graphs).index_add(0, of_edge, graph.weight)
+    mean = torch.where(count > 0, total / count.clamp(min=1), 1.0)
+    return torch.where(graph.degree > 0, graph.degree, mean[batch])
