@@ -12,6 +12,7 @@ from torch_geometric.utils import to_torch_coo_tensor
 from torch_gic import VIGMMPool
 
 KERNELS = ["cut", "laplacian"]
+SETTINGS = [{}, {"soft": True}, {"kernel": "laplacian"}]
 
 
 def pool(ratio=0.25, **kwargs):
@@ -44,6 +45,25 @@ def test_output_is_what_the_selection_says(kernel):
     assert torch.equal(VIGMMPool.lift(out.x, out.select), out.x[cluster])
     with pytest.raises(ValueError, match=r"'x' to have 5 rows, one a cluster .got 20"):
         VIGMMPool.lift(data.x, out.select)
+
+
+@pytest.mark.parametrize("reduce", ["max", "sum", "mean"])
+def test_reduce(reduce):
+    data = random_graph(20, 40)
+    out = pool(reduce=reduce)(data.x, data.edge_index, data.edge_weight)
+    function = {"max": torch.amax, "sum": torch.sum, "mean": torch.mean}[reduce]
+    expected = torch.stack([function(data.x[out.select.cluster_index == c], 0) for c in range(5)])
+    torch.testing.assert_close(out.x, expected)
+
+
+def test_self_loops_can_be_removed():
+    data = random_graph(20, 40)
+    kept, removed = (pool(remove_self_loops=flag)(data.x, data.edge_index, data.edge_weight) for flag in (False, True))
+    assert bool((removed.edge_index[0] != removed.edge_index[1]).all())
+    between = kept.edge_index[0] != kept.edge_index[1]
+    assert torch.equal(removed.edge_index, kept.edge_index[:, between])
+    assert torch.equal(removed.edge_weight, kept.edge_weight[between])
+    torch.testing.assert_close(kept.edge_weight.sum(), data.edge_weight.sum())
 
 
 def test_two_cliques_fall_apart_at_their_bridge():
@@ -79,11 +99,11 @@ def test_the_cut_kernel_cuts_and_the_printed_one_does_not():
     assert cuts["laplacian"] > 0.8 * random
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("ratio", [0.1, 0.25, 0.5, 1.0, 1, 3])
-def test_every_graph_gets_the_clusters_it_asked_for(graphs, kernel, ratio):
+def test_every_graph_gets_the_clusters_it_asked_for(graphs, settings, ratio):
     parts, batch = graphs
-    out = pool(ratio, kernel=kernel)(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
+    out = pool(ratio, **settings)(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
     wanted = [min(ratio, g.num_nodes) if isinstance(ratio, int) else math.ceil(ratio * g.num_nodes) for g in parts]
     assert torch.bincount(out.batch, minlength=4).tolist() == wanted
     assert bool((torch.bincount(out.select.cluster_index, minlength=sum(wanted)) > 0).all())
@@ -91,9 +111,9 @@ def test_every_graph_gets_the_clusters_it_asked_for(graphs, kernel, ratio):
     assert torch.equal(out.batch[out.edge_index[0]], out.batch[out.edge_index[1]])
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_odd_graphs(odd, kernel):
-    layer = pool(kernel=kernel)
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_odd_graphs(odd, settings):
+    layer = pool(**settings)
     out = layer(odd.x.requires_grad_(), odd.edge_index, odd.edge_weight)
     assert out.x.size(0) == math.ceil(0.25 * odd.num_nodes)
     assert out.x.size(0) == len(out.select.cluster_index.unique())
@@ -119,10 +139,10 @@ def test_edge_weights_of_any_unit_give_the_same_clusters():
     assert torch.equal(clusters[1], clusters[2])
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs, kernel):
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs, settings):
     parts, batch = graphs
-    layer = pool(0.4, kernel=kernel)
+    layer = pool(0.4, **settings)
     out = layer(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
     for number, part in enumerate(parts):
         alone = layer(part.x, part.edge_index, part.edge_weight)
@@ -134,6 +154,21 @@ def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs, kernel):
     other = layer(moved.x, moved.edge_index, moved.edge_weight, moved.batch)
     assert torch.equal(other.select.cluster_index[order], out.select.cluster_index)
     torch.testing.assert_close(other.x, out.x, rtol=0, atol=1e-6)
+
+
+def test_the_order_of_equal_vertices_changes_nothing_but_the_order():
+    # Constant influence and unit weights: nothing but the structure is left to break ties.
+    layer = pool()
+    torch.nn.init.zeros_(layer.select.lin.weight)
+    for seed in range(5):
+        data = random_graph(40, 60, seed=seed)
+        data.edge_weight = torch.ones_like(data.edge_weight)
+        moved, order = permute(data, seed=seed)
+        out, other = (layer(d.x, d.edge_index, d.edge_weight) for d in (data, moved))
+        sizes, others = (torch.bincount(o.select.cluster_index).sort().values for o in (out, other))
+        assert torch.equal(sizes, others)
+        seen = torch.bincount(data.edge_index[0], minlength=40) > 1  # ends of a path and lone vertices look the same
+        assert torch.equal(other.select.cluster_index[order][seen], out.select.cluster_index[seen])
 
 
 def test_deterministic_over_runs_and_threads():
@@ -177,7 +212,9 @@ def test_inside_a_pyg_model_and_copies():
         (ValueError, "'beta' to be positive.*-1", {"beta": -1.0}),
         (ValueError, "'num_iterations' to be at least 1", {"num_iterations": 0}),
         (ValueError, "'in_channels' to be at least 1", {"in_channels": 0}),
-        (TypeError, "unexpected keyword argument 'reduce'", {"reduce": "sum"}),
+        (ValueError, "'soft' not to be False for kernel 'laplacian'", {"kernel": "laplacian", "soft": False}),
+        (ValueError, "'reduce' to be one of.*'min'", {"reduce": "min"}),
+        (TypeError, "unexpected keyword argument 'aggr'", {"aggr": "sum"}),
     ],
 )
 def test_bad_settings(error, message, arguments):
