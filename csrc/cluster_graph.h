@@ -22,8 +22,8 @@ struct ClusterGraph {
   int64_t size() const { return end - begin; }
 };
 
-// Calls body(first, last) on blocks that cover 0 .. size - 1, on one thread or on several. What a block computes must not
-// depend on the others.
+// Calls body(first, last) on blocks that cover 0 .. size - 1, on one thread or on several. What a block computes must
+// not depend on the others.
 using Body = std::function<void(int64_t, int64_t)>;
 using Loop = std::function<void(int64_t, const Body&)>;
 

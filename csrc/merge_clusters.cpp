@@ -25,9 +25,7 @@ struct Preference {
   int64_t change, tie;
 
   bool asks() const { return partner >= 0; }
-  bool operator<(const Preference& other) const {
-    return std::tie(change, tie) < std::tie(other.change, other.tie);
-  }
+  bool operator<(const Preference& other) const { return std::tie(change, tie) < std::tie(other.change, other.tie); }
 };
 
 // Sets the rows of a level, given their links at 'start[r]' and their numbers 'count[r]', with the cut of each.

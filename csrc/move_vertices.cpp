@@ -142,7 +142,8 @@ class Mover {
       coming += degree_[i] - 2 * wish_[i].link;
       moved += weight(i);
       if (!(mass_[a] - moved > kLeast * mass_[a])) break;
-      const int64_t objective = on_grid((cut_[a] + leaving) / (mass_[a] - moved) + (cut_[b] + coming) / (mass_[b] + moved));
+      const int64_t objective =
+          on_grid((cut_[a] + leaving) / (mass_[a] - moved) + (cut_[b] + coming) / (mass_[b] + moved));
       if (objective < lowest) {
         lowest = objective;
         best = k + 1;

@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kTiny = std::numeric_limits<double>::min();  // a cluster may lose all its weight: 0 instead of 0 / 0
 
-// Responsibilities p and products B of one graph, both [num_nodes, num_clusters], and what an iteration sums over vertices.
+// Responsibilities p and products B of one graph, both [num_nodes, num_clusters], and what an iteration sums over
+// vertices.
 class Mixture {
  public:
   Mixture(const KernelGraph& graph, int64_t num_clusters, const Loop& loop)

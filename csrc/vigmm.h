@@ -5,8 +5,8 @@
 
 namespace torch_gic {
 
-// One graph of a batch, as ClusterGraph, with the kernel in place of the adjacency: 'weight' holds its entries beside the
-// diagonal.
+// One graph of a batch, as ClusterGraph, with the kernel in place of the adjacency: 'weight' holds its entries beside
+// the diagonal.
 struct KernelGraph : ClusterGraph {
   const double* diagonal;
   double beta;

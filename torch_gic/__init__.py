@@ -4,12 +4,13 @@ from torch_gic._library import backend_info
 from torch_gic._version import __version__
 from torch_gic.nn import GIC, GaussianAggregation, GICConv, VIGMMPool
 from torch_gic.ops import receptive_fields
-from torch_gic.transforms import ReceptiveFields
+from torch_gic.transforms import PreCoarsen, ReceptiveFields
 
 __all__ = [
     "GIC",
     "GICConv",
     "GaussianAggregation",
+    "PreCoarsen",
     "ReceptiveFields",
     "VIGMMPool",
     "__version__",

@@ -82,6 +82,28 @@ def check_batch(batch: Tensor | None, num_nodes: int, edge_index: Tensor | None 
         raise ValueError("Expected every edge of 'edge_index' to stay inside one graph of 'batch' (got edges between graphs)")
 
 
+def check_clusters(cluster: Tensor, batch: Tensor) -> int:
+    """Clusters are numbered without gaps, and each is inside one graph. Returns their number."""
+    if cluster.shape != batch.shape:
+        raise ValueError(
+            f"Expected 'cluster' to have shape {list(batch.shape)}, one entry a vertex (got {list(cluster.shape)})"
+        )
+    if cluster.dtype != torch.int64:
+        raise TypeError(f"Expected 'cluster' to hold torch.int64 (got {cluster.dtype})")
+    if cluster.numel() == 0:
+        return 0
+    if int(cluster.min()) < 0:
+        raise ValueError(f"Expected 'cluster' to be non-negative (got a minimum of {int(cluster.min())})")
+    num_clusters = int(cluster.max()) + 1
+    graph = torch.full((num_clusters,), -1, device=cluster.device, dtype=batch.dtype).scatter(0, cluster, batch)
+    if bool((graph < 0).any()):
+        missing = (graph < 0).nonzero()[0].item()
+        raise ValueError(f"Expected every cluster up to the highest to have a vertex (got none in cluster {missing})")
+    if bool((graph[cluster] != batch).any()):
+        raise ValueError("Expected every cluster to stay inside one graph of 'batch' (got clusters across graphs)")
+    return num_clusters
+
+
 def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None) -> None:
     """The vertex attributes of a layer: ``[num_nodes, in_channels]``, in the type of its parameters."""
     if not isinstance(x, Tensor):

@@ -1,11 +1,15 @@
-"""A PyG transform that computes receptive fields once, ahead of training."""
+"""PyG transforms that compute once, ahead of training, what does not change with it: fields and clusters."""
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
+from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import check_at_least
+from torch_gic.nn.vigmm_pool import VIGMMPool
 from torch_gic.ops import receptive_fields
 
 
@@ -33,13 +37,8 @@ class ReceptiveFields(BaseTransform):
         self.max_neighbors = max_neighbors
 
     def forward(self, data: Data) -> Data:
-        if not isinstance(data, Data):
-            raise TypeError(f"Expected 'data' to be a homogeneous Data object (got {type(data).__name__})")
-        edges = data.adj_t if data.edge_index is None and "adj_t" in data else data.edge_index
-        if edges is None:
-            raise ValueError("Expected 'data' to have an 'edge_index' or an 'adj_t' (got neither)")
         data.field_index, data.field_weight = receptive_fields(
-            edges,
+            _edges(data),
             data.edge_weight,
             num_nodes=data.num_nodes,
             num_scales=self.num_scales,
@@ -54,3 +53,46 @@ class ReceptiveFields(BaseTransform):
             f"{self.__class__.__name__}(num_scales={self.num_scales}, add_self_loops={self.add_self_loops}, "
             f"max_neighbors={self.max_neighbors})"
         )
+
+
+class PreCoarsen(BaseTransform):
+    r"""Stores the clusters of one coarsening after the other, for a constant influence :math:`h`, as
+    :obj:`data.cluster_batch_1`, :obj:`data.cluster_batch_2` and so on: those of the vertices, those of the clusters, ...
+    :class:`~torch_gic.VIGMMPool` takes one of them as :obj:`cluster=data.cluster_batch_1`, :class:`~torch_gic.GIC` all as
+    :obj:`clusters=[data.cluster_batch_1, data.cluster_batch_2]`.
+
+    As a :obj:`pre_transform` of a dataset it saves training the selection. PyG's :class:`DataLoader` joins the clusters of
+    several graphs by itself: it counts up all that has "batch" in its name. The edge weights are :obj:`data.edge_weight`,
+    or ones.
+
+    Args:
+        ratios (float or int): The ratio of each coarsening, as in :class:`~torch_gic.VIGMMPool`.
+    """
+
+    def __init__(self, *ratios: float | int) -> None:
+        if not ratios:
+            raise ValueError("Expected 'ratios' to hold at least one ratio (got none)")
+        self.ratios = ratios
+        self.pools = [VIGMMPool(None, ratio) for ratio in ratios]
+
+    def forward(self, data: Data) -> Data:
+        edges, weight, num_nodes = _edges(data), data.edge_weight, data.num_nodes
+        if not num_nodes:
+            raise ValueError("Expected 'data' to hold at least one vertex (got none)")
+        x = torch.empty(num_nodes, 0)
+        for level, pool in enumerate(self.pools, start=1):
+            x, edges, weight, _, select = pool(x, edges, weight)
+            data[f"cluster_batch_{level}"] = select.cluster_index
+        return data
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({', '.join(map(str, self.ratios))})"
+
+
+def _edges(data: Data) -> Tensor | SparseTensor:
+    if not isinstance(data, Data):
+        raise TypeError(f"Expected 'data' to be a homogeneous Data object (got {type(data).__name__})")
+    edges = data.adj_t if data.edge_index is None and "adj_t" in data else data.edge_index
+    if edges is None:
+        raise ValueError("Expected 'data' to have an 'edge_index' or an 'adj_t' (got neither)")
+    return edges

@@ -53,7 +53,9 @@ def test_the_network_of_the_paper():
     widths = [(m.in_channels, m.out_channels) for m in model.layers if isinstance(m, GICConv)]
     assert widths == [(39, 64), (64, 128), (128, 256)]
     assert [m.select.ratio for m in model.layers if isinstance(m, VIGMMPool)] == [0.25, 0.25]
-    assert [(m.in_channels, m.out_channels) for m in model.classifier] == [(256, 256), (256, 2)]
+    assert [(m.in_channels, m.out_channels) for m in model.classifier] == [(2 * (64 + 128 + 256), 256), (256, 2)]
+    printed = GIC(39, 2, kernel="laplacian", readout="last")
+    assert [(m.in_channels, m.out_channels) for m in printed.classifier] == [(256, 256), (256, 2)]
 
 
 def test_graph_and_vertex_level(graphs):

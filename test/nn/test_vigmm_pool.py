@@ -212,7 +212,7 @@ def test_inside_a_pyg_model_and_copies():
         (ValueError, "'beta' to be positive.*-1", {"beta": -1.0}),
         (ValueError, "'num_iterations' to be at least 1", {"num_iterations": 0}),
         (ValueError, "'in_channels' to be at least 1", {"in_channels": 0}),
-        (ValueError, "'soft' not to be False for kernel 'laplacian'", {"kernel": "laplacian", "soft": False}),
+        (ValueError, "'soft' to be True or None for kernel 'laplacian'", {"kernel": "laplacian", "soft": False}),
         (ValueError, "'reduce' to be one of.*'min'", {"reduce": "min"}),
         (TypeError, "unexpected keyword argument 'aggr'", {"aggr": "sum"}),
     ],

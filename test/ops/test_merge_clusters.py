@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 import torch
 from clusters import batch_of_graphs, cut_objective, settings, weighted
@@ -53,7 +55,7 @@ def test_clusters_are_numbered_by_graph_and_rank():
     offset = cumsum(num_clusters)
     assert torch.equal(torch.bucketize(cluster, offset, right=True) - 1, batch)
     lowest = torch.full((int(offset[-1]),), 10**6).scatter_reduce(0, cluster, rank, "amin")
-    for begin, end in zip(offset[:-1], offset[1:], strict=True):
+    for begin, end in itertools.pairwise(offset):
         assert bool((lowest[begin:end].diff() > 0).all())
 
 

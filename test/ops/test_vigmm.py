@@ -140,7 +140,7 @@ def test_kernel_equals_reference(kernel, beta):
 
 
 def test_a_cluster_that_loses_all_vertices_takes_one_back():
-    _, graph, w, batch = setting(2)
+    _, graph, w, _ = setting(2)
     beta = torch.tensor([1e-3], dtype=torch.float64)  # flat responsibilities: the largest cluster takes all
     start = torch.tensor([0] * 10 + [1, 2])
     arguments = (laplacian_kernel(graph), w, torch.arange(12), ONE, torch.tensor([0, 3]), beta, start, 20)
@@ -187,7 +187,8 @@ def test_rank_follows_the_vertices_and_not_their_numbers():
     order = torch.cat([torch.randperm(40), 40 + torch.randperm(25)])
     entries = torch.stack([graph.row, graph.col])
     rank, other = (
-        structural_rank(undirected_graph(edges, graph.weight, batch, 2), influence, batch) for edges in (entries, order[entries])
+        structural_rank(undirected_graph(edges, graph.weight, batch, 2), influence, batch)
+        for edges in (entries, order[entries])
     )
     for members in (torch.arange(40), torch.arange(40, 65)):
         assert torch.equal(rank[members].sort().values, torch.arange(members.numel()))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.nn import BatchNorm, Linear, global_max_pool
+from torch_geometric.nn import BatchNorm, Linear, global_max_pool, global_mean_pool
 from torch_geometric.typing import SparseTensor
 
 from torch_gic.nn.architecture import parse_architecture
 from torch_gic.nn.gic_conv import GICConv
 from torch_gic.nn.vigmm_pool import VIGMMPool
+
+READOUTS = ("all", "last")
 
 
 class GIC(torch.nn.Module):
@@ -33,6 +36,9 @@ class GIC(torch.nn.Module):
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
         kernel (str, optional): The kernel of the coarsening, :obj:`"cut"` or :obj:`"laplacian"`.
             (default: :obj:`"cut"`)
+        readout (str, optional): What describes a graph in the end. :obj:`"all"`: the maximum and the mean over its vertices
+            before each ``P``, side by side. :obj:`"last"`: the maximum before the last one, as printed.
+            (default: :obj:`"all"`)
         batch_norm (bool, optional): Whether to normalise after each convolution. (default: :obj:`True`)
         dropout (float, optional): Dropout probability before each linear layer at the end. (default: :obj:`0.0`)
 
@@ -51,13 +57,17 @@ class GIC(torch.nn.Module):
         num_components: int = 7,
         max_neighbors: int | None = None,
         kernel: str = "cut",
+        readout: str = "all",
         batch_norm: bool = True,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if not 0 <= dropout < 1:
             raise ValueError(f"Expected 'dropout' to be in [0, 1) (got {dropout})")
+        if readout not in READOUTS:
+            raise ValueError(f"Expected 'readout' to be one of {READOUTS} (got {readout!r})")
         self.architecture = architecture
+        self.readout = readout
         self.dropout = dropout
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -65,10 +75,14 @@ class GIC(torch.nn.Module):
         self.layers = torch.nn.ModuleList()
         self.norms = torch.nn.ModuleList()  # one a layer
         self.classifier = torch.nn.ModuleList()
-        channels = in_channels
+        channels, read = in_channels, []
         for kind, size in parse_architecture(architecture):
+            if kind == "P":
+                read.append(2 * channels)
             if size is None:
                 self.graph_level = True
+                if readout == "all":
+                    channels = -1 if min(read) < 0 else sum(read)
             elif kind == "P":
                 self.layers.append(VIGMMPool(channels, size, kernel))
                 self.norms.append(torch.nn.Identity())
@@ -98,6 +112,7 @@ class GIC(torch.nn.Module):
         *,
         batch_size: int | None = None,
         fields: tuple[Tensor, Tensor] | None = None,
+        clusters: Sequence[Tensor] | None = None,
     ) -> Tensor:
         r"""Forward pass.
 
@@ -110,13 +125,19 @@ class GIC(torch.nn.Module):
                 (default: inferred)
             fields (tuple, optional): ``(field_index, field_weight)`` of the input graphs, from
                 :class:`~torch_gic.ReceptiveFields`. (default: computed)
+            clusters (sequence, optional): The clusters of each coarsening, from :class:`~torch_gic.PreCoarsen`.
+                (default: selected)
         """
+        count = sum(not isinstance(layer, GICConv) for layer in self.layers)
+        if clusters is not None and len(clusters) != count:
+            raise ValueError(f"Expected 'clusters' to hold those of {count} coarsenings (got {len(clusters)})")
         if batch is None:
             batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
             batch_size = 1 if batch_size is None else batch_size
         elif batch_size is None:
             highest: Any = batch.max().item() if batch.numel() > 0 else -1  # an int, or what stands for one in an export
             batch_size = highest + 1
+        levels = []
         for layer, norm in zip(self.layers, self.norms, strict=True):
             if isinstance(layer, GICConv):
                 if fields is None:  # once for all convolutions up to the next coarsening
@@ -125,10 +146,16 @@ class GIC(torch.nn.Module):
                     norm = norm.module  # which does not ask, as training must, whether there is more than one vertex
                 x = norm(layer(x, edge_index, fields=fields)).relu()
             else:
-                x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch)
+                levels.append((x, batch))
+                given = {} if clusters is None else {"cluster": clusters[len(levels) - 1]}
+                x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch, **given)
                 fields = None
-        if self.graph_level:
+        if self.graph_level and self.readout == "last":
             x = global_max_pool(x, batch, batch_size)
+        elif self.graph_level:
+            levels.append((x, batch))
+            pools = (global_max_pool, global_mean_pool)
+            x = torch.cat([pool(x, batch, batch_size) for x, batch in levels for pool in pools], dim=1)
         for linear in self.classifier[:-1]:
             x = linear(F.dropout(x, self.dropout, self.training)).relu()
         return self.classifier[-1](F.dropout(x, self.dropout, self.training))

@@ -10,10 +10,9 @@ from torch_geometric.nn.pool.select import SelectOutput
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import scatter
 
-from torch_gic._checks import as_edge_list, check_batch, check_features
+from torch_gic._checks import as_edge_list, check_batch, check_clusters, check_features
 from torch_gic.nn.cluster_connect import ClusterConnect
 from torch_gic.nn.vigmm_select import VIGMMSelect
-
 
 REDUCTIONS = ("max", "sum", "mean")
 
@@ -49,8 +48,8 @@ class VIGMMPool(torch.nn.Module):
         \sum_{c=1}^{C} \frac{\mathrm{links}(\mathcal{V}_c, \mathcal{V} \setminus \mathcal{V}_c)}{w(\mathcal{V}_c)}, \qquad
         w_i = h(\mathbf{x}_i) \cdot d_i,
 
-    which for constant :math:`h` is the normalised cut: see :func:`~torch_gic.ops.cut_kernel`. It starts from merging the vertices
-    (:func:`~torch_gic.ops.merge_clusters`) and ends when no vertex wants to the cluster of a neighbour
+    which for constant :math:`h` is the normalised cut: see :func:`~torch_gic.ops.cut_kernel`. It starts from merging the
+    vertices (:func:`~torch_gic.ops.merge_clusters`) and ends when no vertex wants to the cluster of a neighbour
     (:func:`~torch_gic.ops.move_vertices`), in linear time. Nothing is random, every graph gets all the clusters it asked for,
     and the order of the vertices matters only between vertices that look the same.
 
@@ -59,7 +58,8 @@ class VIGMMPool(torch.nn.Module):
     :math:`\mathbf{A}^{\prime}`. A cluster is mostly, but not always, connected; a vertex without an edge may join any other.
 
     Args:
-        in_channels (int): Size of each attribute vector, or :obj:`-1` to take it from the first input.
+        in_channels (int, optional): Size of each attribute vector, or :obj:`-1` to take it from the first input. With
+            :obj:`None`, :math:`h` is 1 and nothing is learnt.
         ratio (float or int, optional): The share of vertices that remain, rounded up, or their number in each graph.
             (default: :obj:`0.25`)
         kernel (str, optional): :obj:`"cut"`: the kernel for which EM cuts few and weak edges. :obj:`"laplacian"`: the printed
@@ -86,7 +86,7 @@ class VIGMMPool(torch.nn.Module):
 
     def __init__(
         self,
-        in_channels: int,
+        in_channels: int | None,
         ratio: float | int = 0.25,
         kernel: str = "cut",
         soft: bool | None = None,
@@ -112,6 +112,8 @@ class VIGMMPool(torch.nn.Module):
         edge_index: Tensor | SparseTensor,
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
+        *,
+        cluster: Tensor | None = None,
     ) -> VIGMMPoolOutput:
         r"""Forward pass.
 
@@ -120,15 +122,22 @@ class VIGMMPool(torch.nn.Module):
             edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
             batch (torch.Tensor, optional): The graph of each vertex. (default: all in one)
+            cluster (torch.Tensor, optional): The cluster of each vertex, from :class:`~torch_gic.PreCoarsen`.
+                (default: selected)
         """
-        check_features(x, self.select.lin.in_channels, self.select.lin.weight.dtype)
+        learnt = self.select.lin
+        check_features(x, -1 if learnt is None else learnt.in_channels, None if learnt is None else learnt.weight.dtype)
         edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, x.size(0))
         check_batch(batch, num_nodes, edge_index)
         if edge_weight is None:
             edge_weight = x.new_ones(edge_index.size(1))
         if batch is None:
             batch = edge_index.new_zeros(num_nodes)
-        select = self.select(x, edge_index, edge_weight, batch)
+        if cluster is None:
+            select = self.select(x, edge_index, edge_weight, batch)
+        else:
+            vertex, num_clusters = torch.arange(num_nodes, device=x.device), check_clusters(cluster, batch)
+            select = SelectOutput(vertex, num_nodes, cluster, num_clusters, x.new_ones(num_nodes))
         x = scatter(x * select.weight.unsqueeze(1), select.cluster_index, dim_size=select.num_clusters, reduce=self.reduce)
         connect = self.connect(select, edge_index, edge_weight, batch)
         return VIGMMPoolOutput(x, connect.edge_index, connect.edge_attr, connect.batch, select)
@@ -142,4 +151,4 @@ class VIGMMPool(torch.nn.Module):
 
     def __repr__(self) -> str:
         select = self.select
-        return f"{self.__class__.__name__}({select.lin.in_channels}, ratio={select.ratio}, kernel={select.kernel!r})"
+        return f"{self.__class__.__name__}({select.in_channels}, ratio={select.ratio}, kernel={select.kernel!r})"

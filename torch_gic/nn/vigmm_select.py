@@ -12,7 +12,7 @@ from torch_geometric.nn.pool.select import Select, SelectOutput
 from torch_gic._checks import check_at_least
 from torch_gic.ops import responsibility, vigmm_select
 from torch_gic.ops.undirected_graph import UndirectedGraph
-from torch_gic.ops.vigmm_select import mixture, precisions
+from torch_gic.ops.vigmm_select import precisions, vertex_kernel, vertex_weights
 
 KERNELS = ("cut", "laplacian")
 
@@ -30,7 +30,7 @@ class VIGMMSelect(Select):
 
     def __init__(
         self,
-        in_channels: int,
+        in_channels: int | None,
         ratio: float | int = 0.25,
         kernel: str = "cut",
         soft: bool | None = None,
@@ -41,7 +41,9 @@ class VIGMMSelect(Select):
         if kernel not in KERNELS:
             raise ValueError(f"Expected 'kernel' to be one of {KERNELS} (got {kernel!r})")
         if kernel == "laplacian" and soft is False:
-            raise ValueError("Expected 'soft' not to be False for kernel 'laplacian', in which no vertex goes with its neighbours")
+            raise ValueError(
+                "Expected 'soft' to be True or None for kernel 'laplacian', which drives neighbours apart (got False)"
+            )
         if beta is not None and not (math.isfinite(beta) and beta > 0):
             raise ValueError(f"Expected 'beta' to be positive and finite (got {beta})")
         if not isinstance(ratio, int | float):
@@ -51,21 +53,28 @@ class VIGMMSelect(Select):
         elif not 0 < ratio <= 1:
             raise ValueError(f"Expected 'ratio' to be in (0, 1], or a number of clusters as an int (got {ratio})")
         check_at_least(num_iterations, "num_iterations", 1)
-        if in_channels != -1:
+        if in_channels is not None and in_channels != -1:
             check_at_least(in_channels, "in_channels", 1)
         self.ratio = ratio
         self.kernel = kernel
         self.soft = kernel == "laplacian" if soft is None else soft
         self.beta = beta
         self.num_iterations = num_iterations
-        self.lin = Linear(in_channels, 1, weight_initializer="uniform")
+        self.lin = None if in_channels is None else Linear(in_channels, 1, weight_initializer="uniform")
+
+    @property
+    def in_channels(self) -> int | None:
+        return None if self.lin is None else self.lin.in_channels
 
     def reset_parameters(self) -> None:
-        self.lin.reset_parameters()
+        if self.lin is not None:
+            self.lin.reset_parameters()
 
     def influence(self, x: Tensor) -> Tensor:
         r"""The learnt influence :math:`h(\mathbf{x}_i) = \frac{1}{2} + \mathrm{sigmoid}(\mathbf{u}^\top \mathbf{x}_i + b)`,
-        between 1/2 and 3/2: no vertex vanishes and none rules its graph."""
+        between 1/2 and 3/2: no vertex vanishes and none rules its graph. Without channels to learn it from, it is 1."""
+        if self.lin is None:
+            return x.new_ones(x.size(0))
         return 0.5 + self.lin(x).squeeze(-1).sigmoid()
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, batch: Tensor) -> SelectOutput:
@@ -86,9 +95,10 @@ class VIGMMSelect(Select):
         """How sure the mixture is of the cluster of each vertex, differentiable in the influence."""
         size = torch.bincount(batch)
         num_clusters = torch.bincount(cluster_batch, minlength=size.numel())
-        kernel, vertex_weight = mixture(graph, influence.double(), batch, size.numel(), self.kernel)
+        weight = vertex_weights(graph, influence.double(), batch, size.numel(), self.kernel)
+        kernel = vertex_kernel(graph, weight, batch, size.numel(), self.kernel)
         beta = precisions(size, num_clusters, self.kernel, self.beta)
-        return responsibility(kernel, vertex_weight, beta, batch, cluster, cluster_batch.numel())
+        return responsibility(kernel, weight, beta, batch, cluster, cluster_batch.numel())
 
     def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({self.lin.in_channels}, ratio={self.ratio}, kernel={self.kernel!r})"
+        return f"{self.__class__.__name__}({self.in_channels}, ratio={self.ratio}, kernel={self.kernel!r})"

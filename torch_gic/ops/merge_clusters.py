@@ -41,7 +41,9 @@ def merge_clusters(
     lightest merge in pairs.
 
     Args:
-        row, col, weight (torch.Tensor): The entries of a symmetric adjacency, sorted by row and column.
+        row (torch.Tensor): The rows of the entries of a symmetric adjacency, which are sorted by row and column.
+        col (torch.Tensor): Their columns.
+        weight (torch.Tensor): Their values.
         vertex_weight (torch.Tensor): The weight :math:`w_i > 0` of each vertex.
         rank (torch.Tensor): The rank of each vertex in its graph, by which ties are broken.
         ptr (torch.Tensor): Where the vertices of each graph begin, which stand side by side, and end.

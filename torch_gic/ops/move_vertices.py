@@ -43,7 +43,12 @@ def move_vertices(
     where some of them are neighbours, so :math:`J` never rises. No cluster loses its last vertex.
 
     Args:
-        row, col, weight, vertex_weight, rank, ptr: As in :func:`merge_clusters`.
+        row (torch.Tensor): The rows of the entries of a symmetric adjacency, which are sorted by row and column.
+        col (torch.Tensor): Their columns.
+        weight (torch.Tensor): Their values.
+        vertex_weight (torch.Tensor): The weight :math:`w_i > 0` of each vertex.
+        rank (torch.Tensor): The rank of each vertex in its graph, by which ties are broken.
+        ptr (torch.Tensor): Where the vertices of each graph begin, which stand side by side, and end.
         offset (torch.Tensor): Where the clusters of each graph begin, and end.
         cluster (torch.Tensor): The cluster of each vertex at the start.
         num_iterations (int): The highest number of iterations; it ends earlier when no vertex wants to move.

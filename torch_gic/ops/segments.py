@@ -18,7 +18,8 @@ def lowest(keys: tuple[Tensor, ...], segment: Tensor, num_segments: int) -> Tens
     candidate = torch.ones_like(segment, dtype=torch.bool)
     for key in keys:
         key = torch.where(candidate, key, LAST)
-        candidate = candidate & (key == segment.new_full((num_segments,), LAST).scatter_reduce(0, segment, key, "amin")[segment])
+        best = segment.new_full((num_segments,), LAST).scatter_reduce(0, segment, key, "amin")
+        candidate = candidate & (key == best[segment])
     entry = candidate.nonzero().view(-1)
     return segment.new_full((num_segments,), -1).scatter(0, segment[entry], entry)
 

@@ -14,8 +14,8 @@ NUM_REFINEMENTS = 3
 def structural_rank(graph: UndirectedGraph, influence: Tensor, batch: Tensor) -> Tensor:
     r"""Ranks the vertices of each graph by what they are: influence, neighbours, neighbours of neighbours.
 
-    Coarsening breaks ties by this rank, so that renumbering the vertices of a graph renumbers the result and does nothing else,
-    but for vertices that colour refinement (Weisfeiler and Leman, 1968) cannot tell apart.
+    Coarsening breaks ties by this rank, so that renumbering the vertices of a graph renumbers the result and does nothing
+    else, but for vertices that colour refinement (Weisfeiler and Leman, 1968) cannot tell apart.
 
     Shapes:
         - **output:** ranks :math:`(|\mathcal{V}|)`, from 0 in each graph

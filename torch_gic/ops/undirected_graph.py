@@ -19,8 +19,8 @@ class UndirectedGraph(NamedTuple):
 
 
 def undirected_graph(edge_index: Tensor, edge_weight: Tensor, batch: Tensor, num_graphs: int) -> UndirectedGraph:
-    r"""The symmetric part :math:`(\mathbf{A} + \mathbf{A}^{\top}) / 2` in float64, in units of the heaviest edge of each graph:
-    clusters do not depend on the unit of the weights, and no sum of them overflows."""
+    r"""The symmetric part :math:`(\mathbf{A} + \mathbf{A}^{\top}) / 2` in float64, in units of the heaviest edge of each
+    graph: clusters do not depend on the unit of the weights, and no sum of them overflows."""
     num_nodes = batch.numel()
     present = edge_weight > 0
     source, target = edge_index[:, present]

@@ -12,8 +12,8 @@ from torch_gic.ops.segments import lowest, on_grid
 from torch_gic.ops.vertex_kernels import VertexKernel
 
 OPS.define(
-    "vigmm(Tensor diagonal, Tensor row, Tensor col, Tensor value, Tensor vertex_weight, Tensor rank, Tensor ptr, Tensor offset,"
-    " Tensor beta, Tensor cluster, SymInt num_iterations) -> Tensor"
+    "vigmm(Tensor diagonal, Tensor row, Tensor col, Tensor value, Tensor vertex_weight, Tensor rank, Tensor ptr,"
+    " Tensor offset, Tensor beta, Tensor cluster, SymInt num_iterations) -> Tensor"
 )
 
 
@@ -93,9 +93,7 @@ def reference(
         chosen[seed[empty]] = empty.nonzero().view(-1)
 
 
-def exponents(
-    p: Tensor, matrix: Tensor, diagonal: Tensor, vertex_weight: Tensor, batch: Tensor, beta: Tensor
-) -> Tensor:
+def exponents(p: Tensor, matrix: Tensor, diagonal: Tensor, vertex_weight: Tensor, batch: Tensor, beta: Tensor) -> Tensor:
     r"""The exponents :math:`\log \pi_c - \frac{\beta}{2} w_i D_{ic}` of the next responsibilities."""
     num_graphs, tiny = beta.numel(), torch.finfo(p.dtype).tiny  # a cluster may lose all its weight: 0 instead of 0 / 0
     w = vertex_weight.unsqueeze(1)
@@ -108,5 +106,7 @@ def exponents(
 
 
 @torch.library.register_fake("torch_gic::vigmm", lib=OPS)
-def _(diagonal: Tensor, row: Tensor, col: Tensor, value: Tensor, vertex_weight: Tensor, rank: Tensor, *others: object) -> Tensor:
+def _(
+    diagonal: Tensor, row: Tensor, col: Tensor, value: Tensor, vertex_weight: Tensor, rank: Tensor, *others: object
+) -> Tensor:
     return torch.empty_like(rank)

@@ -72,34 +72,32 @@ def reference(
     place = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=order.device))
     batch, influence = batch[order], influence.detach()[order].double()
     size = torch.bincount(batch, minlength=num_graphs)
-    if count is None:
-        num_clusters = (size * ratio * (1 - 1e-12)).ceil().long()  # 0.07 * 100 is a little more than 7 in floating point
-    else:
-        num_clusters = size.clamp(max=count)
+    # 0.07 * 100 is a little more than 7 in floating point.
+    num_clusters = (size * ratio * (1 - 1e-12)).ceil().long() if count is None else size.clamp(max=count)
     ptr, offset = cumsum(size), cumsum(num_clusters)
 
     graph = undirected_graph(place[edge_index], edge_weight, batch, num_graphs)
-    vertex_kernel, vertex_weight = mixture(graph, influence, batch, num_graphs, kernel)
+    vertex_weight = vertex_weights(graph, influence, batch, num_graphs, kernel)
     rank = structural_rank(graph, influence, batch)
     graphs = graph.row, graph.col, graph.weight, vertex_weight, rank, ptr
     cluster = merge_clusters(*graphs, num_clusters)
     if soft:
         precision = precisions(size, num_clusters, kernel, beta)
-        cluster = vigmm(vertex_kernel, vertex_weight, rank, ptr, offset, precision, cluster, num_iterations)
+        compared = vertex_kernel(graph, vertex_weight, batch, num_graphs, kernel)
+        cluster = vigmm(compared, vertex_weight, rank, ptr, offset, precision, cluster, num_iterations)
     if kernel == "cut":
         cluster = move_vertices(*graphs, offset, cluster, num_iterations)
     cluster_batch = torch.repeat_interleave(torch.arange(num_graphs, device=batch.device), num_clusters)
     return cluster[place], cluster_batch, order[graph.row], order[graph.col], graph.weight, graph.degree[place]
 
 
-def mixture(
-    graph: UndirectedGraph, influence: Tensor, batch: Tensor, num_graphs: int, kernel: str
-) -> tuple[VertexKernel, Tensor]:
-    """The kernel and the vertex weights of a mixture."""
-    if kernel == "laplacian":
-        return laplacian_kernel(graph), influence
-    vertex_weight = influence * vertex_volume(graph, batch, num_graphs)
-    return cut_kernel(graph, vertex_weight, batch, num_graphs), vertex_weight
+def vertex_weights(graph: UndirectedGraph, influence: Tensor, batch: Tensor, num_graphs: int, kernel: str) -> Tensor:
+    """The weight of each vertex: its influence, with the cut kernel times its degree."""
+    return influence * vertex_volume(graph, batch, num_graphs) if kernel == "cut" else influence
+
+
+def vertex_kernel(graph: UndirectedGraph, vertex_weight: Tensor, batch: Tensor, num_graphs: int, kernel: str) -> VertexKernel:
+    return cut_kernel(graph, vertex_weight, batch, num_graphs) if kernel == "cut" else laplacian_kernel(graph)
 
 
 def precisions(size: Tensor, num_clusters: Tensor, kernel: str, beta: float | None) -> Tensor:
