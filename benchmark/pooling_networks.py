@@ -12,10 +12,10 @@ from torch_geometric.nn import BatchNorm, Linear, global_max_pool, global_mean_p
 from torch_geometric.nn.pool.select import SelectOutput
 from torch_geometric.utils import cumsum
 
-from torch_gic import GIC, GICConv, VIGMMPool
+from torch_gic import GIC, VIGMMPool
+from torch_gic.nn.gic import READOUTS
 from torch_gic.nn.vigmm_select import VIGMMSelect
 
-READOUTS = ("last", "all")
 SCALES, COMPONENTS = 3, 3  # of GIC: fewer than in the paper, for the sake of time
 
 
@@ -181,29 +181,6 @@ class GINNetwork(torch.nn.Module):
         return self.classifier(out)
 
 
-class GICAllLevels(GIC):
-    """GIC that reads out after each convolution, not only at the end."""
-
-    def __init__(self, in_channels, num_classes, architecture, num_scales, num_components):
-        super().__init__(in_channels, num_classes, architecture, num_scales, num_components)
-        convolutions = sum(isinstance(layer, GICConv) for layer in self.layers)
-        first = self.classifier[0]
-        self.classifier[0] = Linear(2 * convolutions * first.in_channels, first.out_channels)
-
-    def forward(self, x, edge_index, edge_weight=None, batch=None, *, batch_size=None):
-        levels, fields = [], None
-        for layer, norm in zip(self.layers, self.norms, strict=True):
-            if isinstance(layer, GICConv):
-                fields = fields or layer.fields(x, edge_index, edge_weight, batch)
-                x = norm(layer(x, edge_index, fields=fields)).relu()
-                levels.append((x, batch))
-            else:
-                x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch)
-                fields = None
-        x = self.classifier[0](read_out(levels, batch_size)).relu()
-        return self.classifier[1](x)
-
-
 def make_network(network, pooler, in_channels, num_classes, hidden, ratio, readout, mean_size):
     """The network with this pooling. Poolings are made last: with the same seed, all else starts from the same weights."""
     if network == "GIN":
@@ -211,8 +188,7 @@ def make_network(network, pooler, in_channels, num_classes, hidden, ratio, reado
         model.pools.extend(make_pools(pooler, hidden, ratio, mean_size))
         return model
     architecture = f"C({hidden})-P({ratio})-C({hidden})-P({ratio})-C({hidden})-P-FC({hidden})"
-    form = GIC if readout == "last" else GICAllLevels
-    model = form(in_channels, num_classes, architecture, num_scales=SCALES, num_components=COMPONENTS)
+    model = GIC(in_channels, num_classes, architecture, SCALES, COMPONENTS, readout=readout)
     pools = make_pools(pooler, hidden, ratio, mean_size)
     layers = list(zip(model.layers, model.norms, strict=True))
     if pools:

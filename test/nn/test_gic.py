@@ -58,6 +58,26 @@ def test_the_network_of_the_paper():
     assert [(m.in_channels, m.out_channels) for m in printed.classifier] == [(256, 256), (256, 2)]
 
 
+def test_readout_of_all_levels_or_the_last(graphs):
+    _, batch = graphs
+    arguments = batch.x, batch.edge_index, batch.edge_weight, batch.batch
+    for readout, functions in (("all", 2), ("last", 1)):
+        model = network("C(8)-P(0.5)-C(6)-P", readout=readout).eval()
+        seen = []
+        for module in (model.layers[1], model.layers[2]):  # what the coarsening is given, and what the last layer gives
+            module.register_forward_hook(lambda _, inputs, output: seen.append((inputs, output)))
+        model.classifier[0].register_forward_hook(lambda _, inputs, output: seen.append(inputs[0]))
+        model(*arguments)
+        (fine, coarse), (_, x), vector = seen
+        last = model.norms[2].module(x).relu()
+        levels = [(last, coarse.batch)] if readout == "last" else [(fine[0], fine[3]), (last, coarse.batch)]
+        means = [[x[b == g].amax(0), x[b == g].mean(0)][:functions] for x, b in levels for g in range(4)]
+        expected = [torch.cat([part for level in range(len(levels)) for part in means[4 * level + g]]) for g in range(4)]
+        torch.testing.assert_close(vector, torch.stack(expected))
+    with pytest.raises(ValueError, match="'readout' to be one of.*'sum'"):
+        network(readout="sum")
+
+
 def test_graph_and_vertex_level(graphs):
     _, batch = graphs
     assert network()(batch.x, batch.edge_index, batch.edge_weight, batch.batch).shape == (4, 3)

@@ -36,8 +36,8 @@ class GIC(torch.nn.Module):
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
         kernel (str, optional): The kernel of the coarsening, :obj:`"cut"` or :obj:`"laplacian"`.
             (default: :obj:`"cut"`)
-        readout (str, optional): What describes a graph in the end. :obj:`"all"`: the maximum and the mean over its vertices
-            before each ``P``, side by side. :obj:`"last"`: the maximum before the last one, as printed.
+        readout (str, optional): What the last ``P`` makes of a graph. :obj:`"all"`: the maximum and the mean over its
+            vertices after each ``C``, side by side. :obj:`"last"`: the maximum after the last one, as printed.
             (default: :obj:`"all"`)
         batch_norm (bool, optional): Whether to normalise after each convolution. (default: :obj:`True`)
         dropout (float, optional): Dropout probability before each linear layer at the end. (default: :obj:`0.0`)
@@ -75,14 +75,12 @@ class GIC(torch.nn.Module):
         self.layers = torch.nn.ModuleList()
         self.norms = torch.nn.ModuleList()  # one a layer
         self.classifier = torch.nn.ModuleList()
-        channels, read = in_channels, []
+        channels = in_channels
+        read: list[int] = []  # what the readout takes from each convolution
         for kind, size in parse_architecture(architecture):
-            if kind == "P":
-                read.append(2 * channels)
             if size is None:
                 self.graph_level = True
-                if readout == "all":
-                    channels = -1 if min(read) < 0 else sum(read)
+                channels = sum(read) if readout == "all" and read else channels
             elif kind == "P":
                 self.layers.append(VIGMMPool(channels, size, kernel))
                 self.norms.append(torch.nn.Identity())
@@ -93,6 +91,7 @@ class GIC(torch.nn.Module):
                 self.layers.append(convolution)
                 self.norms.append(BatchNorm(int(size), allow_single_element=True) if batch_norm else torch.nn.Identity())
                 channels = int(size)
+                read.append(2 * channels)
             else:
                 self.classifier.append(Linear(channels, int(size)))
                 channels = int(size)
@@ -137,7 +136,7 @@ class GIC(torch.nn.Module):
         elif batch_size is None:
             highest: Any = batch.max().item() if batch.numel() > 0 else -1  # an int, or what stands for one in an export
             batch_size = highest + 1
-        levels = []
+        levels, remaining = [], iter(clusters or ())
         for layer, norm in zip(self.layers, self.norms, strict=True):
             if isinstance(layer, GICConv):
                 if fields is None:  # once for all convolutions up to the next coarsening
@@ -145,17 +144,16 @@ class GIC(torch.nn.Module):
                 if isinstance(norm, BatchNorm) and not norm.training:
                     norm = norm.module  # which does not ask, as training must, whether there is more than one vertex
                 x = norm(layer(x, edge_index, fields=fields)).relu()
-            else:
                 levels.append((x, batch))
-                given = {} if clusters is None else {"cluster": clusters[len(levels) - 1]}
+            else:
+                given = {} if clusters is None else {"cluster": next(remaining)}
                 x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch, **given)
                 fields = None
-        if self.graph_level and self.readout == "last":
-            x = global_max_pool(x, batch, batch_size)
-        elif self.graph_level:
-            levels.append((x, batch))
+        if self.graph_level and self.readout == "all" and levels:
             pools = (global_max_pool, global_mean_pool)
             x = torch.cat([pool(x, batch, batch_size) for x, batch in levels for pool in pools], dim=1)
+        elif self.graph_level:
+            x = global_max_pool(x, batch, batch_size)
         for linear in self.classifier[:-1]:
             x = linear(F.dropout(x, self.dropout, self.training)).relu()
         return self.classifier[-1](F.dropout(x, self.dropout, self.training))
