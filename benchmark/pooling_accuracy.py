@@ -19,9 +19,10 @@ import torch
 from tqdm import tqdm
 
 import torch_gic
+from torch_gic.nn.gic import READOUTS
 
 from .measure import print_table
-from .pooling_networks import NETWORKS, POOLERS, READOUTS, make_network
+from .pooling_networks import NETWORKS, POOLERS, make_network
 from .training import FOLDS, load_graphs, load_splits, train_fair
 
 BASE = "vigmm"  # what all others are compared with

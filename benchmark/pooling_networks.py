@@ -13,7 +13,6 @@ from torch_geometric.nn.pool.select import SelectOutput
 from torch_geometric.utils import cumsum
 
 from torch_gic import GIC, VIGMMPool
-from torch_gic.nn.gic import READOUTS
 from torch_gic.nn.vigmm_select import VIGMMSelect
 
 SCALES, COMPONENTS = 3, 3  # of GIC: fewer than in the paper, for the sake of time

@@ -21,8 +21,9 @@ def batch():
 
 
 def test_contract(batch):
-    import torch_gic.contrib.tgp  # noqa: F401
     from tgp.poolers import get_pooler
+
+    import torch_gic.contrib.tgp  # noqa: F401
 
     # What tgp's own contract test gives to every pooler; those that it does not know are dropped by tgp.
     settings = {"k": 8, "cached": True, "lift_red_op": "mean", "loss_coeff": 1.0, "reduce": "sum"}
