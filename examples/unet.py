@@ -1,7 +1,8 @@
 """Vertex classification with a U-Net: coarsen with VIGMMPool, work on the coarse graph, come back with `lift`.
 
 The graph is made here, so nothing is downloaded: communities of vertices, each of one of three classes, with a few edges
-between them. A single vertex says little of its class, its whole community says all, and two layers of GCN do not see that far.
+between them. A single vertex says little of its class, its whole community says all, and two layers of GCN do not see that
+far.
 """
 
 import argparse
@@ -21,10 +22,7 @@ NUM_CLASSES = 3
 def make_graph(communities, size, seed):
     """Each vertex sees its class through noise four times as strong as the difference between classes."""
     torch.manual_seed(seed)
-    inside, between = (
-        4 / size,
-        0.5 / (size * communities),
-    )  # four neighbours in the community, and every second has one elsewhere
+    inside, between = 4 / size, 0.5 / (size * communities)  # about four neighbours inside, and half a neighbour outside
     probabilities = torch.full((communities, communities), between).fill_diagonal_(inside)
     edge_index = stochastic_blockmodel_graph([size] * communities, probabilities)
     y = torch.randint(NUM_CLASSES, (communities,)).repeat_interleave(size)

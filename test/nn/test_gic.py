@@ -58,23 +58,23 @@ def test_the_network_of_the_paper():
     assert [(m.in_channels, m.out_channels) for m in printed.classifier] == [(256, 256), (256, 2)]
 
 
-def test_readout_of_all_levels_or_the_last(graphs):
+@pytest.mark.parametrize("readout", ["all", "last"])
+def test_readout(graphs, readout):
     _, batch = graphs
-    arguments = batch.x, batch.edge_index, batch.edge_weight, batch.batch
-    for readout, functions in (("all", 2), ("last", 1)):
-        model = network("C(8)-P(0.5)-C(6)-P", readout=readout).eval()
-        seen = []
-        for module in (model.layers[1], model.layers[2]):  # what the coarsening is given, and what the last layer gives
-            module.register_forward_hook(lambda _, inputs, output: seen.append((inputs, output)))
-        model.classifier[0].register_forward_hook(lambda _, inputs, output: seen.append(inputs[0]))
-        model(*arguments)
-        (fine, coarse), (_, x), vector = seen
-        last = model.norms[2].module(x).relu()
-        levels = [(last, coarse.batch)] if readout == "last" else [(fine[0], fine[3]), (last, coarse.batch)]
-        means = [[x[b == g].amax(0), x[b == g].mean(0)][:functions] for x, b in levels for g in range(4)]
-        expected = [torch.cat([part for level in range(len(levels)) for part in means[4 * level + g]]) for g in range(4)]
-        torch.testing.assert_close(vector, torch.stack(expected))
-    with pytest.raises(ValueError, match="'readout' to be one of.*'sum'"):
+    model, seen = network("C(8)-P(0.5)-C(6)-P", readout=readout).eval(), []
+    for module in (model.layers[1], model.layers[2], model.classifier[0]):
+        module.register_forward_hook(lambda _, inputs, output: seen.append((inputs, output)))
+    model(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
+    (fine, coarse), (_, x), ((vector,), _) = seen  # the coarsening, the last convolution, the classifier
+    last = model.norms[2].module(x).relu()
+    for g in range(4):
+        levels = [fine[0][fine[3] == g], last[coarse.batch == g]]
+        every = [function(level, 0) for level in levels for function in (torch.amax, torch.mean)]
+        torch.testing.assert_close(vector[g], torch.cat(every) if readout == "all" else levels[1].amax(0))
+
+
+def test_unknown_readout():
+    with pytest.raises(ValueError, match=r"'readout' to be one of.*'sum'"):
         network(readout="sum")
 
 
