@@ -1,7 +1,8 @@
-// Operator side of merge_clusters, move_vertices and vigmm: checks, memory, threads.
+// Operator side of undirected_graph, structural_rank, merge_clusters, move_vertices and vigmm: checks, memory, threads.
 #include <torch/csrc/stable/ops.h>
 
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "check.h"
@@ -9,6 +10,7 @@
 #include "move_vertices.h"
 #include "ops.h"
 #include "parallel.h"
+#include "undirected_graph.h"
 #include "vigmm.h"
 
 namespace torch_gic {
@@ -17,6 +19,13 @@ namespace {
 using torch::headeronly::ScalarType;
 constexpr int64_t kLarge = 16384;  // vertices from which on a graph is worth several threads
 constexpr int64_t kBlock = 4096;
+
+void serial(int64_t size, const Body& body) { body(0, size); }
+
+void parallel(int64_t size, const Body& body) {
+  for_each_part((size + kBlock - 1) / kBlock,
+                [&](int64_t part) { body(part * kBlock, std::min(size, (part + 1) * kBlock)); });
+}
 
 // What the three operators are given alike: graphs side by side, edges sorted by row, clusters numbered graph by graph.
 class Graphs {
@@ -60,14 +69,18 @@ class Graphs {
             rank_.const_data_ptr<int64_t>()};
   }
 
+  const int64_t* ptr() const { return ptr_.const_data_ptr<int64_t>(); }
+
+  ClusterGraph all() const {  // as if they were one
+    ClusterGraph graph = this->graph(0);
+    graph.begin = 0;
+    graph.end = num_nodes();
+    return graph;
+  }
+
   // Calls work(g, loop) for each graph: large ones one after the other, on all threads, then the others side by side.
   template <typename Work>
   void for_each(const Work& work) const {
-    const Loop serial = [](int64_t size, const Body& body) { body(0, size); };
-    const Loop parallel = [](int64_t size, const Body& body) {
-      for_each_part((size + kBlock - 1) / kBlock,
-                    [&](int64_t part) { body(part * kBlock, std::min(size, (part + 1) * kBlock)); });
-    };
     const auto large = [&](int64_t g) { return begin(g + 1) - begin(g) >= kLarge; };
     for (int64_t g = 0; g < count(); ++g) {
       if (large(g)) work(g, parallel);
@@ -119,7 +132,64 @@ class Graphs {
   std::vector<int64_t> rowptr_;
 };
 
+template <typename T>
+UndirectedGraph undirected(const Tensor& edge_index, const Tensor& weight, const Tensor& batch, int64_t num_graphs) {
+  const int64_t num_edges = weight.numel();
+  const auto* source = edge_index.const_data_ptr<int64_t>();
+  return undirected_graph(source, source + num_edges, weight.const_data_ptr<T>(), num_edges,
+                          batch.const_data_ptr<int64_t>(), batch.numel(), num_graphs, parallel);
+}
+
 }  // namespace
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> undirected_graph_cpu(Tensor edge_index, Tensor edge_weight, Tensor batch,
+                                                                int64_t num_graphs) {
+  check_tensor(edge_index, "edge_index", 2, ScalarType::Long);
+  check_size(edge_index, "edge_index", 0, 2);
+  const bool single = edge_weight.scalar_type() == ScalarType::Float;
+  check_tensor(edge_weight, "edge_weight", 1, single ? ScalarType::Float : ScalarType::Double);
+  check_size(edge_weight, "edge_weight", 0, edge_index.size(1));
+  check_tensor(batch, "batch", 1, ScalarType::Long);
+  const int64_t num_nodes = batch.numel();
+  STD_TORCH_CHECK(num_nodes <= std::numeric_limits<int32_t>::max(), "Expected less than 2^31 vertices");
+  edge_index = torch::stable::contiguous(edge_index);
+  edge_weight = torch::stable::contiguous(edge_weight);
+  batch = torch::stable::contiguous(batch);
+  const auto* ends = edge_index.const_data_ptr<int64_t>();
+  const auto* graphs = batch.const_data_ptr<int64_t>();
+  for (int64_t k = 0; k < edge_index.numel(); ++k) {
+    STD_TORCH_CHECK(ends[k] >= 0 && ends[k] < num_nodes, "Expected 'edge_index' to lie in [0, ", num_nodes - 1, "]");
+  }
+  for (int64_t i = 0; i < num_nodes; ++i) {
+    STD_TORCH_CHECK(graphs[i] >= 0 && graphs[i] < num_graphs, "Expected 'batch' to lie in [0, ", num_graphs - 1, "]");
+  }
+  const UndirectedGraph graph = single ? undirected<float>(edge_index, edge_weight, batch, num_graphs)
+                                       : undirected<double>(edge_index, edge_weight, batch, num_graphs);
+  const auto num_entries = static_cast<int64_t>(graph.entries.size());
+  Tensor row = torch::stable::new_empty(batch, {num_entries}), col = torch::stable::new_empty(batch, {num_entries});
+  Tensor weight = torch::stable::new_empty(edge_weight, {num_entries}, ScalarType::Double);
+  Tensor degree = torch::stable::new_empty(edge_weight, {num_nodes}, ScalarType::Double);
+  auto *rows = row.mutable_data_ptr<int64_t>(), *cols = col.mutable_data_ptr<int64_t>();
+  auto* weights = weight.mutable_data_ptr<double>();
+  std::copy(graph.degree.begin(), graph.degree.end(), degree.mutable_data_ptr<double>());
+  parallel(num_nodes, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      for (int64_t e = graph.rowptr[i]; e < graph.rowptr[i + 1]; ++e) {
+        rows[e] = i;
+        std::tie(cols[e], weights[e]) = graph.entries[e];
+      }
+    }
+  });
+  return {row, col, weight, degree};
+}
+
+Tensor structural_rank_cpu(Tensor row, Tensor col, Tensor weight, Tensor influence, Tensor ptr) {
+  Tensor rank = torch::stable::new_empty(row, {influence.numel()});
+  const Graphs graphs(row, col, weight, influence, rank, ptr, ptr);
+  structural_rank(graphs.all(), graphs.all().vertex_weight, graphs.ptr(), graphs.count(), parallel,
+                  rank.mutable_data_ptr<int64_t>());
+  return rank;
+}
 
 Tensor merge_clusters_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
                           Tensor offset, int64_t) {

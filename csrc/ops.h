@@ -20,6 +20,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> encode_moments_backward_cpu(Tensor gr
                                                                        Tensor distance, Tensor prior, Tensor weight,
                                                                        Tensor member, Tensor vertex);
 
+std::tuple<Tensor, Tensor, Tensor, Tensor> undirected_graph_cpu(Tensor edge_index, Tensor edge_weight, Tensor batch,
+                                                                int64_t num_graphs);
+
+Tensor structural_rank_cpu(Tensor row, Tensor col, Tensor weight, Tensor influence, Tensor ptr);
+
 Tensor merge_clusters_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
                           Tensor offset, int64_t num_clusters);
 

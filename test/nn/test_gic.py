@@ -53,7 +53,7 @@ def test_the_network_of_the_paper():
     widths = [(m.in_channels, m.out_channels) for m in model.layers if isinstance(m, GICConv)]
     assert widths == [(39, 64), (64, 128), (128, 256)]
     assert [m.select.ratio for m in model.layers if isinstance(m, VIGMMPool)] == [0.25, 0.25]
-    assert [(m.in_channels, m.out_channels) for m in model.classifier] == [(2 * (64 + 128 + 256), 256), (256, 2)]
+    assert [(m.in_channels, m.out_channels) for m in model.classifier] == [(3 * (64 + 128 + 256), 256), (256, 2)]
     printed = GIC(39, 2, kernel="laplacian", readout="last")
     assert [(m.in_channels, m.out_channels) for m in printed.classifier] == [(256, 256), (256, 2)]
 
@@ -69,8 +69,14 @@ def test_readout(graphs, readout):
     last = model.norms[2].module(x).relu()
     for g in range(4):
         levels = [fine[0][fine[3] == g], last[coarse.batch == g]]
-        every = [function(level, 0) for level in levels for function in (torch.amax, torch.mean)]
-        torch.testing.assert_close(vector[g], torch.cat(every) if readout == "all" else levels[1].amax(0))
+        if readout == "last":
+            torch.testing.assert_close(vector[g], levels[1].amax(0))
+            continue
+        parts = []
+        for level, read in zip(levels, model.readouts, strict=True):
+            encoding = read.norm.module(read.encode(level)).relu()[0]
+            parts += [level.amax(0), level.mean(0), encoding]
+        torch.testing.assert_close(vector[g], torch.cat(parts))
 
 
 def test_unknown_readout():

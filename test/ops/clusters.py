@@ -33,8 +33,8 @@ def settings(graph, batch, influence=None):
     influence = torch.ones(batch.numel(), dtype=torch.float64) if influence is None else influence
     num_graphs = int(batch.max()) + 1
     weight = influence * vertex_volume(graph, batch, num_graphs)
-    rank = structural_rank(graph, influence, batch)
-    return graph.row, graph.col, graph.weight, weight, rank, cumsum(torch.bincount(batch, minlength=num_graphs))
+    ptr = cumsum(torch.bincount(batch, minlength=num_graphs))
+    return graph.row, graph.col, graph.weight, weight, structural_rank(graph, influence, ptr), ptr
 
 
 def cut_objective(graph, vertex_weight, cluster):

@@ -12,9 +12,7 @@ from torch_gic.ops import (
     cut_kernel,
     laplacian_kernel,
     responsibility,
-    structural_rank,
     undirected_graph,
-    vertex_volume,
     vigmm,
     vigmm_select,
 )
@@ -39,16 +37,6 @@ def dense(graph, n):
 def as_dense(kernel):
     K = torch.diag(kernel.diagonal)
     return K.index_put((kernel.row, kernel.col), kernel.value)
-
-
-def test_graph_is_the_symmetric_part_in_units_of_its_heaviest_edge():
-    data, graph, _, _ = setting()
-    A = torch.zeros(12, 12, dtype=torch.float64)
-    A.index_put_((data.edge_index[1], data.edge_index[0]), data.edge_weight, accumulate=True)
-    torch.testing.assert_close(dense(graph, 12), (A + A.t()) / 2 / data.edge_weight.max())
-    torch.testing.assert_close(graph.degree, dense(graph, 12).sum(1))
-    position = graph.row * 12 + graph.col
-    assert bool((position.diff() > 0).all())
 
 
 def test_kernels_equal_their_dense_formulas():
@@ -173,27 +161,6 @@ def test_responsibility_is_differentiable_in_the_vertex_weights(kernel):
 
     assert torch.autograd.gradcheck(own, light[1:].requires_grad_())
     assert torch.autograd.functional.jacobian(own, light[1:]).abs().max() > 1e-3
-
-
-def test_volume_of_a_vertex_without_an_edge_is_the_mean_weight():
-    graph = undirected_graph(torch.tensor([[0, 1], [1, 2]]), torch.tensor([1.0, 3.0]), torch.tensor([0, 0, 0, 0, 1]), 2)
-    volume = vertex_volume(graph, torch.tensor([0, 0, 0, 0, 1]), 2)
-    torch.testing.assert_close(volume, torch.tensor([1 / 6, 4 / 6, 1 / 2, 1 / 3, 1.0], dtype=torch.float64))
-
-
-def test_rank_follows_the_vertices_and_not_their_numbers():
-    graph, batch, _ = batch_of_graphs(sizes=(40, 25))
-    influence = torch.ones(65, dtype=torch.float64)
-    order = torch.cat([torch.randperm(40), 40 + torch.randperm(25)])
-    entries = torch.stack([graph.row, graph.col])
-    rank, other = (
-        structural_rank(undirected_graph(edges, graph.weight, batch, 2), influence, batch)
-        for edges in (entries, order[entries])
-    )
-    for members in (torch.arange(40), torch.arange(40, 65)):
-        assert torch.equal(rank[members].sort().values, torch.arange(members.numel()))
-    several = torch.bincount(graph.row, minlength=65) > 1  # vertices without an edge all look the same
-    assert torch.equal(other[order][several], rank[several])
 
 
 def test_opcheck_of_em():

@@ -3,6 +3,7 @@
 from torch_gic.nn.cluster_connect import ClusterConnect
 from torch_gic.nn.gaussian_aggregation import GaussianAggregation
 from torch_gic.nn.gaussian_mixture import GaussianMixture
+from torch_gic.nn.gaussian_readout import GaussianReadout
 from torch_gic.nn.gic import GIC
 from torch_gic.nn.gic_conv import GICConv
 from torch_gic.nn.vigmm_pool import VIGMMPool, VIGMMPoolOutput
@@ -14,6 +15,7 @@ __all__ = [
     "GICConv",
     "GaussianAggregation",
     "GaussianMixture",
+    "GaussianReadout",
     "VIGMMPool",
     "VIGMMPoolOutput",
     "VIGMMSelect",

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.nn import BatchNorm, Linear, global_max_pool, global_mean_pool
+from torch_geometric.nn import BatchNorm, Linear, global_max_pool
 from torch_geometric.typing import SparseTensor
 
 from torch_gic.nn.architecture import parse_architecture
+from torch_gic.nn.gaussian_readout import GaussianReadout
 from torch_gic.nn.gic_conv import GICConv
 from torch_gic.nn.vigmm_pool import VIGMMPool
 
@@ -36,9 +37,9 @@ class GIC(torch.nn.Module):
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
         kernel (str, optional): The kernel of the coarsening, :obj:`"cut"` or :obj:`"laplacian"`.
             (default: :obj:`"cut"`)
-        readout (str, optional): What the last ``P`` makes of a graph. :obj:`"all"`: the maximum and the mean over its
-            vertices after each ``C``, side by side. :obj:`"last"`: the maximum after the last one, as printed.
-            (default: :obj:`"all"`)
+        readout (str, optional): What the last ``P`` makes of a graph. :obj:`"all"`: the maximum, the mean and the Gaussian
+            encoding (:class:`GaussianReadout`) of its vertices after each ``C``, side by side. :obj:`"last"`: the maximum
+            after the last one, as printed. (default: :obj:`"all"`)
         batch_norm (bool, optional): Whether to normalise after each convolution. (default: :obj:`True`)
         dropout (float, optional): Dropout probability before each linear layer at the end. (default: :obj:`0.0`)
 
@@ -74,13 +75,15 @@ class GIC(torch.nn.Module):
         self.graph_level = False
         self.layers = torch.nn.ModuleList()
         self.norms = torch.nn.ModuleList()  # one a layer
+        self.readouts = torch.nn.ModuleList()  # one a convolution, or none
         self.classifier = torch.nn.ModuleList()
-        channels = in_channels
-        read: list[int] = []  # what the readout takes from each convolution
-        for kind, size in parse_architecture(architecture):
+        channels, read = in_channels, 0
+        layers = parse_architecture(architecture)
+        reads = readout == "all" and any(size is None for _, size in layers)
+        for kind, size in layers:
             if size is None:
                 self.graph_level = True
-                channels = sum(read) if readout == "all" and read else channels
+                channels = read or channels
             elif kind == "P":
                 self.layers.append(VIGMMPool(channels, size, kernel))
                 self.norms.append(torch.nn.Identity())
@@ -91,14 +94,16 @@ class GIC(torch.nn.Module):
                 self.layers.append(convolution)
                 self.norms.append(BatchNorm(int(size), allow_single_element=True) if batch_norm else torch.nn.Identity())
                 channels = int(size)
-                read.append(2 * channels)
+                if reads:
+                    self.readouts.append(GaussianReadout(channels, num_components))
+                    read += 3 * channels
             else:
                 self.classifier.append(Linear(channels, int(size)))
                 channels = int(size)
         self.classifier.append(Linear(channels, out_channels))
 
     def reset_parameters(self) -> None:
-        for module in (*self.layers, *self.norms, *self.classifier):
+        for module in (*self.layers, *self.norms, *self.readouts, *self.classifier):
             if not isinstance(module, torch.nn.Identity):
                 module.reset_parameters()
 
@@ -136,6 +141,8 @@ class GIC(torch.nn.Module):
         elif batch_size is None:
             highest: Any = batch.max().item() if batch.numel() > 0 else -1  # an int, or what stands for one in an export
             batch_size = highest + 1
+            if torch.compiler.is_exporting():
+                torch._check(highest >= 0)  # a batch without any graph is not exported
         levels, remaining = [], iter(clusters or ())
         for layer, norm in zip(self.layers, self.norms, strict=True):
             if isinstance(layer, GICConv):
@@ -149,9 +156,9 @@ class GIC(torch.nn.Module):
                 given = {} if clusters is None else {"cluster": next(remaining)}
                 x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch, **given)
                 fields = None
-        if self.graph_level and self.readout == "all" and levels:
-            pools = (global_max_pool, global_mean_pool)
-            x = torch.cat([pool(x, batch, batch_size) for x, batch in levels for pool in pools], dim=1)
+        if self.readouts:
+            parts = [read(x, batch, batch_size) for read, (x, batch) in zip(self.readouts, levels, strict=True)]
+            x = torch.cat(parts, dim=1)
         elif self.graph_level:
             x = global_max_pool(x, batch, batch_size)
         for linear in self.classifier[:-1]:

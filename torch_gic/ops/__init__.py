@@ -17,6 +17,8 @@ from torch_gic.ops.vigmm_select import vigmm_select
 OP_NAMES = {
     "receptive_fields": "adjacency_powers",
     "gaussian_filter": "encode_moments",
+    "undirected_graph": "undirected_graph",
+    "structural_rank": "structural_rank",
     "merge_clusters": "merge_clusters",
     "move_vertices": "move_vertices",
     "vigmm": "vigmm",

@@ -4,30 +4,47 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import cumsum
 
+from torch_gic._library import OPS, register_reference
+from torch_gic.ops.segments import sorted_by
 from torch_gic.ops.undirected_graph import UndirectedGraph
 
 NUM_REFINEMENTS = 3
 
 
-def structural_rank(graph: UndirectedGraph, influence: Tensor, batch: Tensor) -> Tensor:
+OPS.define("structural_rank(Tensor row, Tensor col, Tensor weight, Tensor influence, Tensor ptr) -> Tensor")
+
+
+def structural_rank(graph: UndirectedGraph, influence: Tensor, ptr: Tensor) -> Tensor:
     r"""Ranks the vertices of each graph by what they are: influence, neighbours, neighbours of neighbours.
 
     Coarsening breaks ties by this rank, so that renumbering the vertices of a graph renumbers the result and does nothing
     else, but for vertices that colour refinement (Weisfeiler and Leman, 1968) cannot tell apart.
 
+    Args:
+        graph (UndirectedGraph): The graphs.
+        influence (torch.Tensor): The influence of each vertex.
+        ptr (torch.Tensor): Where the vertices of each graph begin, which stand side by side, and end.
+
     Shapes:
         - **output:** ranks :math:`(|\mathcal{V}|)`, from 0 in each graph
     """
-    color, weight = mix(_bits(influence)), mix(_bits(graph.weight))
+    return torch.ops.torch_gic.structural_rank(graph.row, graph.col, graph.weight, influence.detach().double(), ptr)
+
+
+@register_reference("structural_rank")
+def reference(row: Tensor, col: Tensor, weight: Tensor, influence: Tensor, ptr: Tensor) -> Tensor:
+    color, weight = mix(_bits(influence)), mix(_bits(weight))
     for _ in range(NUM_REFINEMENTS):
-        seen = torch.zeros_like(color).index_add(0, graph.row, mix(color[graph.col] ^ weight))
-        color = mix(color + seen)
-    order = torch.argsort(color, stable=True)
-    order = order[torch.argsort(batch[order], stable=True)]
-    first = cumsum(torch.bincount(batch))[batch]
-    return torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=order.device)) - first
+        color = mix(color.index_add(0, row, mix(color[col] ^ weight)))
+    batch = torch.repeat_interleave(torch.arange(ptr.numel() - 1, device=ptr.device), ptr.diff())
+    vertex = torch.arange(batch.numel(), device=batch.device)
+    return torch.empty_like(vertex).scatter(0, sorted_by(vertex, batch, color), vertex) - ptr[batch]
+
+
+@torch.library.register_fake("torch_gic::structural_rank", lib=OPS)
+def _(row: Tensor, col: Tensor, weight: Tensor, influence: Tensor, ptr: Tensor) -> Tensor:
+    return torch.empty_like(influence, dtype=torch.int64)
 
 
 def mix(value: Tensor) -> Tensor:
@@ -43,4 +60,4 @@ def _shifted(value: Tensor, count: int) -> Tensor:
 
 def _bits(value: Tensor) -> Tensor:
     # In float32: what summation in another order changes in float64 is rounded away.
-    return value.detach().float().contiguous().view(torch.int32).long()
+    return value.float().contiguous().view(torch.int32).long()

@@ -78,7 +78,7 @@ def reference(
 
     graph = undirected_graph(place[edge_index], edge_weight, batch, num_graphs)
     vertex_weight = vertex_weights(graph, influence, batch, num_graphs, kernel)
-    rank = structural_rank(graph, influence, batch)
+    rank = structural_rank(graph, influence, ptr)
     graphs = graph.row, graph.col, graph.weight, vertex_weight, rank, ptr
     cluster = merge_clusters(*graphs, num_clusters)
     if soft:
