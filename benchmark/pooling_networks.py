@@ -107,8 +107,9 @@ def _from_tgp(name):
     return lambda in_channels, ratio, mean_size: TGPool(name, in_channels, ratio, mean_size)
 
 
-POOLERS = {  # name: factory(in_channels, ratio, mean_size), or None for no pooling
+POOLERS = {  # name: factory(in_channels, ratio, mean_size), or None for no pooling; frozen: vigmm without a learnt influence
     "vigmm": lambda in_channels, ratio, mean_size: VIGMMPool(in_channels, ratio),
+    "frozen": lambda in_channels, ratio, mean_size: VIGMMPool(None, ratio),
     "laplacian": lambda in_channels, ratio, mean_size: VIGMMPool(in_channels, ratio, kernel="laplacian"),
     "random": _with_select(RandomSelect),
     "metis": _with_select(MetisSelect),
@@ -158,7 +159,7 @@ class GINBlock(torch.nn.Module):
 
 
 class GINNetwork(torch.nn.Module):
-    """GIN with pooling between its three convolutions."""
+    """GIN with pooling between its three convolutions; of all levels it reads out the maximum and the mean."""
 
     def __init__(self, in_channels, num_classes, hidden, readout):
         super().__init__()
