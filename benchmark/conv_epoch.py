@@ -18,7 +18,7 @@ from .measure import print_table
 def measure_epoch(args, results, progress):
     def seconds():
         dataset = load_dataset(args, "NCI1", f"scales{SCALES}", pre_transform=ReceptiveFields(SCALES))
-        gic = GIC(dataset.num_features, dataset.num_classes)
+        gic = GIC(dataset.num_features, dataset.num_classes, GIC.PRINTED, readout="last")
         gin = GIN(dataset.num_features, 64, num_layers=5, out_channels=dataset.num_classes)
         models = {
             "GIC, the paper's network": (

@@ -89,7 +89,7 @@ def main():
     figure, axes = plt.subplots(2, 2, figsize=(11, 10))
     for kernel, row in zip(("cut", "laplacian"), axes, strict=True):
         with torch.no_grad():
-            out = VIGMMPool(1, args.ratio, kernel)(x, data.edge_index, edge_weight)
+            out = VIGMMPool(None, args.ratio, kernel)(x, data.edge_index, edge_weight)
         cut = normalised_cut(data.edge_index, out.select.cluster_index, out.select.num_clusters)
         print(f"kernel={kernel!r}: {data.num_nodes} -> {out.select.num_clusters} vertices, normalised cut {cut:.2f}")
         draw(graph, layout, out, row, f"kernel={kernel!r}: normalised cut {cut:.2f} (cut edges dashed)", plt.get_cmap("tab20"))

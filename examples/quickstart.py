@@ -37,7 +37,7 @@ class MessagePassingNet(torch.nn.Module):
 class GICNet(torch.nn.Module):
     def __init__(self, num_components):
         super().__init__()
-        self.network = GIC(1, 2, architecture="C(16)-P-FC(32)", num_scales=NUM_SCALES, num_components=num_components)
+        self.network = GIC(1, 2, "C(16)-P-FC(32)", NUM_SCALES, num_components, readout="last")
 
     def forward(self, data):
         return self.network(data.x, data.edge_index, batch=data.batch, fields=(data.field_index, data.field_weight))

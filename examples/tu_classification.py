@@ -23,8 +23,7 @@ from torch_geometric.utils import degree
 from tqdm import tqdm
 
 from torch_gic import GIC, ReceptiveFields
-
-PAPER = "C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)"
+from torch_gic.nn.architecture import DEFAULT
 
 
 def load(args):
@@ -96,7 +95,7 @@ def main():
     parser.add_argument("--dataset", default="MUTAG", help="name in the TU collection")
     parser.add_argument("--root", type=Path, default=Path("data"), help="where PyG keeps the data")
     parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
-    parser.add_argument("--architecture", default=PAPER)
+    parser.add_argument("--architecture", default=DEFAULT)
     parser.add_argument("--num-scales", type=int, default=7)
     parser.add_argument("--num-components", type=int, default=7)
     parser.add_argument("--folds", type=int, default=10)

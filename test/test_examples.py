@@ -48,6 +48,11 @@ def test_pool_in_your_model(tmp_path):
     assert "GCN + VIGMMPool(0.25)" in out
 
 
+def test_unet(tmp_path):
+    out = run("unet.py", "--epochs", 2, "--communities", 10, cwd=tmp_path)
+    assert "U-Net with VIGMMPool(0.025)" in out
+
+
 def test_tu_classification_and_going_on(archive, tmp_path):
     settings = ["--dataset", "RINGS", "--data-url", archive, "--folds", 2, "--epochs", 3, "--num-scales", 2]
     settings += ["--num-components", 2, "--architecture", "C(4)-P(0.5)-C(4)-P-FC(4)"]

@@ -49,12 +49,14 @@ def test_bad_notation(architecture, message):
 
 def test_the_network_of_the_paper():
     model = GIC(39, 2)
-    assert str(model) == f"GIC(39, 2, {PAPER!r})"
+    assert str(model) == f"GIC(39, 2, {PAPER.replace('0.25', '0.5')!r})"
     widths = [(m.in_channels, m.out_channels) for m in model.layers if isinstance(m, GICConv)]
     assert widths == [(39, 64), (64, 128), (128, 256)]
-    assert [m.select.ratio for m in model.layers if isinstance(m, VIGMMPool)] == [0.25, 0.25]
+    assert [m.select.ratio for m in model.layers if isinstance(m, VIGMMPool)] == [0.5, 0.5]
     assert [(m.in_channels, m.out_channels) for m in model.classifier] == [(3 * (64 + 128 + 256), 256), (256, 2)]
-    printed = GIC(39, 2, kernel="laplacian", readout="last")
+    printed = GIC(39, 2, GIC.PRINTED, kernel="laplacian", readout="last")
+    assert str(printed) == f"GIC(39, 2, {PAPER!r})"
+    assert [(m.select.ratio, m.select.kernel) for m in printed.layers if isinstance(m, VIGMMPool)] == [(0.25, "laplacian")] * 2
     assert [(m.in_channels, m.out_channels) for m in printed.classifier] == [(256, 256), (256, 2)]
 
 

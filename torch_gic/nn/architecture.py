@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+PRINTED = "C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)"
+DEFAULT = "C(64)-P(0.5)-C(128)-P(0.5)-C(256)-P-FC(256)"  # coarsens more gently: see docs/coarsening.md
+
 
 class Layer(NamedTuple):
     """``kind`` is "C" (convolution), "P" (coarsening) or "FC" (fully connected); a P without a size means the whole graph."""

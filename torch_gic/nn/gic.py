@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.nn import BatchNorm, Linear, global_max_pool
 from torch_geometric.typing import SparseTensor
 
-from torch_gic.nn.architecture import parse_architecture
+from torch_gic.nn.architecture import DEFAULT, PRINTED, parse_architecture
 from torch_gic.nn.gaussian_readout import GaussianReadout
 from torch_gic.nn.gic_conv import GICConv
 from torch_gic.nn.vigmm_pool import VIGMMPool
@@ -25,13 +25,14 @@ class GIC(torch.nn.Module):
     :class:`VIGMMPool`, ``P`` the maximum over each graph, ``FC(256)`` a linear layer with ReLU. A linear layer to
     :obj:`out_channels` follows. Without any ``P`` the network gives an output for each vertex.
 
-    The paper names no normalisation; without it (:obj:`batch_norm=False`) stacked convolutions explode.
+    The paper names no normalisation; without it (:obj:`batch_norm=False`) stacked convolutions explode. It also reads out
+    the last level alone, and coarsens by the Laplacian: ``GIC(..., GIC.PRINTED, kernel="laplacian", readout="last")`` is that
+    network. By default, coarsening is gentler and every level is read out, without which it does not pay.
 
     Args:
         in_channels (int): Size of each vertex attribute vector, or :obj:`-1` to take it from the first input.
         out_channels (int): Size of each output, such as the number of classes.
-        architecture (str, optional): The layers. (default: the paper's,
-            :obj:`"C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)"`)
+        architecture (str, optional): The layers. (default: :obj:`"C(64)-P(0.5)-C(128)-P(0.5)-C(256)-P-FC(256)"`)
         num_scales (int, optional): The number of scales :math:`K` of each convolution. (default: :obj:`7`)
         num_components (int, optional): The number of components :math:`C` of each scale. (default: :obj:`7`)
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
@@ -49,11 +50,13 @@ class GIC(torch.nn.Module):
         - **output:** :math:`(B, F_{out})`, a row a graph, or :math:`(|\mathcal{V}|, F_{out})` without any ``P``
     """
 
+    PRINTED = PRINTED
+
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        architecture: str = "C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)",
+        architecture: str = DEFAULT,
         num_scales: int = 7,
         num_components: int = 7,
         max_neighbors: int | None = None,
