@@ -37,8 +37,8 @@ def parse_args():
         "--threads", nargs="+", type=int, default=[1, 2], help="of times; cut, growth: the last (default: 1 2)"
     )
     parser.add_argument("--rounds", type=int, default=9, help="of times (default: 9)")
-    parser.add_argument("--cut-graphs", type=int, help="graphs of a data set to cut, the same for all (default: all)")
-    parser.add_argument("--trained-graphs", type=int, default=20, help="graphs to fit the trained ones to (default: 20)")
+    parser.add_argument("--cut-graphs", type=int, default=1000, help="graphs of a data set to cut at most (default: 1000)")
+    parser.add_argument("--trained-graphs", type=int, default=10, help="graphs to fit the trained ones to (default: 10)")
     parser.add_argument(
         "--vertices", nargs="+", type=int, default=[10**e for e in range(2, 7)], help="of growth (default: 100 to a million)"
     )

@@ -61,21 +61,10 @@ def num_clusters(graph):
     return math.ceil(RATIO * graph.num_nodes)
 
 
-def vigmm_pool(channels, kernel="cut"):
-    """VIGMMPool as it starts, with the same influence h of all vertices: what the edges alone give."""
-    pool = VIGMMPool(channels, RATIO, kernel)
-    torch.nn.init.zeros_(pool.select.lin.weight)
-    torch.nn.init.zeros_(pool.select.lin.bias)
-    return pool
-
-
-def vigmm(graph, kernel="cut"):
+def vigmm(graph, **settings):
+    """With a constant influence h: what the edges alone give."""
     x = torch.ones(graph.num_nodes, 1)
-    return vigmm_pool(1, kernel)(x, graph.edge_index).select.cluster_index
-
-
-def laplacian(graph):
-    return vigmm(graph, kernel="laplacian")
+    return VIGMMPool(None, RATIO, **settings)(x, graph.edge_index).select.cluster_index
 
 
 def random(graph):
@@ -191,7 +180,8 @@ def smooth_eigenvectors(graph, count):
 
 PARTITIONS = {
     "vigmm": vigmm,
-    "laplacian": laplacian,
+    "vigmm, soft": lambda graph: vigmm(graph, soft=True),
+    "laplacian": lambda graph: vigmm(graph, kernel="laplacian"),
     "random": random,
     "metis": metis,
     "spectral": spectral,

@@ -20,8 +20,11 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
+from torch_gic import VIGMMPool
+
 from .measure import available_megabytes, peak_megabytes, print_table
 from .pooling_contenders import (
+    RATIO,
     available,
     graclus,
     metis_adjacency,
@@ -30,7 +33,6 @@ from .pooling_contenders import (
     set_threads,
     spectral,
     tgp_pooler,
-    vigmm_pool,
 )
 from .pooling_cut import normalised_cut
 
@@ -73,7 +75,7 @@ def coarsening_call(name, graph):
     """A function without arguments; its result, where there is one, is the partition."""
     x, edge_index, count = torch.randn(graph.num_nodes, CHANNELS), graph.edge_index, num_clusters(graph)
     if name == "vigmm":
-        pool = vigmm_pool(CHANNELS)
+        pool = VIGMMPool(None, RATIO)
         return lambda: pool(x, edge_index).select.cluster_index
     if name == "metis":
         adjacency = metis_adjacency(graph)

@@ -10,6 +10,7 @@ from .pooling_contenders import OWN_COUNT, PARTITIONS, TRAINED
 
 LOOKS = {  # marker, colour; shapes alone tell them apart
     "vigmm": ("o", "#d00000"),
+    "vigmm, soft": (".", "#700000"),
     "laplacian": ("P", "#f4a0a0"),
     "random": ("x", "#808080"),
     "metis": ("^", "#2ca02c"),

@@ -5,6 +5,8 @@ import math
 import torch
 from torch_geometric.data import Batch
 
+from torch_gic import VIGMMPool
+
 from .measure import available_megabytes, median_times, peak_megabytes, print_table
 from .pooling_contenders import (
     DENSE,
@@ -18,7 +20,6 @@ from .pooling_contenders import (
     set_threads,
     spectral,
     tgp_pooler,
-    vigmm_pool,
 )
 from .pooling_cut import load_graphs
 
@@ -30,7 +31,7 @@ POOLERS = ["mincut", "dmon", "diffpool", "justbalance", "graclus", "ndp", "kmis"
 def coarsening_calls(graphs):
     """Every contender as a function without arguments, on the same graphs."""
     batch, x = Batch.from_data_list(graphs), torch.randn(sum(graph.num_nodes for graph in graphs), CHANNELS)
-    pool = vigmm_pool(CHANNELS)
+    pool = VIGMMPool(CHANNELS, RATIO)
     calls = {OURS: lambda: pool(x, batch.edge_index, None, batch.batch)}
     if available(["metis"]):
         prepared = [(metis_adjacency(graph), num_clusters(graph)) for graph in graphs]
