@@ -68,8 +68,9 @@ class VIGMMPool(torch.nn.Module):
         soft (bool, optional): Whether a vertex may belong to several clusters during EM. That takes time and memory
             :math:`m \cdot C` and, with :obj:`"cut"`, leads to the same clusters or about as good ones.
             (default: :obj:`True` for :obj:`"laplacian"`, as printed, else :obj:`False`)
-        beta (float, optional): The precision :math:`\beta` of the responsibilities. (default: :obj:`None`, 4 times the mean
-            cluster size for :obj:`"cut"`; 1, the printed unit covariance, for :obj:`"laplacian"`)
+        beta (float, optional): The precision :math:`\beta` of the responsibilities. (default: :obj:`None`, for :obj:`"cut"`
+            16 times the mean cluster size in soft EM and 4 times in the gradient; for :obj:`"laplacian"` 1, the printed unit
+            covariance)
         num_iterations (int, optional): The highest number of EM iterations. (default: :obj:`20`)
         reduce (str, optional): What becomes of the attributes in a cluster: :obj:`"max"`, :obj:`"sum"` or :obj:`"mean"`.
             (default: :obj:`"max"`)

@@ -12,7 +12,7 @@ from torch_geometric.nn.pool.select import Select, SelectOutput
 from torch_gic._checks import check_at_least
 from torch_gic.ops import responsibility, vigmm_select
 from torch_gic.ops.undirected_graph import UndirectedGraph
-from torch_gic.ops.vigmm_select import precisions, vertex_kernel, vertex_weights
+from torch_gic.ops.vigmm_select import GRADIENT_SHARPNESS, precisions, vertex_kernel, vertex_weights
 
 KERNELS = ("cut", "laplacian")
 
@@ -97,7 +97,7 @@ class VIGMMSelect(Select):
         num_clusters = torch.bincount(cluster_batch, minlength=size.numel())
         weight = vertex_weights(graph, influence.double(), batch, size.numel(), self.kernel)
         kernel = vertex_kernel(graph, weight, batch, size.numel(), self.kernel)
-        beta = precisions(size, num_clusters, self.kernel, self.beta)
+        beta = precisions(size, num_clusters, self.kernel, self.beta, GRADIENT_SHARPNESS)
         return responsibility(kernel, weight, beta, batch, cluster, cluster_batch.numel())
 
     def __repr__(self) -> str:

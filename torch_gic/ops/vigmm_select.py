@@ -16,9 +16,11 @@ from torch_gic.ops.undirected_graph import UndirectedGraph, undirected_graph, ve
 from torch_gic.ops.vertex_kernels import VertexKernel, cut_kernel, laplacian_kernel
 from torch_gic.ops.vigmm import vigmm
 
-# In the cut kernel, w_i D_ic differs between clusters by about 1 / cluster size. With this factor, responsibilities are mostly
-# between 0.9 and 1; with a quarter of it EM begins to lose clusters, with four times as much no gradient is left.
-SHARPNESS = 4
+# In the cut kernel, w_i D_ic differs between clusters by about 1 / cluster size: precisions are multiples of that size.
+# EM loses clusters to the largest one below this (on REDDIT-BINARY, whose hubs tempt the most; from 4 on elsewhere).
+SHARPNESS = 16
+# The gradient comes from responsibilities that are not quite 1: at this precision most are above 0.9, and at 16 none is left.
+GRADIENT_SHARPNESS = 4
 
 OPS.define(
     "vigmm_select(Tensor edge_index, Tensor edge_weight, Tensor influence, Tensor batch, float ratio, SymInt? count,"
@@ -82,7 +84,7 @@ def reference(
     graphs = graph.row, graph.col, graph.weight, vertex_weight, rank, ptr
     cluster = merge_clusters(*graphs, num_clusters)
     if soft:
-        precision = precisions(size, num_clusters, kernel, beta)
+        precision = precisions(size, num_clusters, kernel, beta, SHARPNESS)
         compared = vertex_kernel(graph, vertex_weight, batch, num_graphs, kernel)
         cluster = vigmm(compared, vertex_weight, rank, ptr, offset, precision, cluster, num_iterations)
     if kernel == "cut":
@@ -100,11 +102,11 @@ def vertex_kernel(graph: UndirectedGraph, vertex_weight: Tensor, batch: Tensor, 
     return cut_kernel(graph, vertex_weight, batch, num_graphs) if kernel == "cut" else laplacian_kernel(graph)
 
 
-def precisions(size: Tensor, num_clusters: Tensor, kernel: str, beta: float | None) -> Tensor:
-    """The precision of the mixture of each graph."""
+def precisions(size: Tensor, num_clusters: Tensor, kernel: str, beta: float | None, sharpness: int) -> Tensor:
+    """The precision of the mixture of each graph: as given, as printed, or times the mean cluster size."""
     if beta is not None or kernel == "laplacian":
         return torch.full_like(size, 1.0 if beta is None else beta, dtype=torch.float64)
-    return SHARPNESS * size.double() / num_clusters.clamp(min=1)
+    return sharpness * size.double() / num_clusters.clamp(min=1)
 
 
 @torch.library.register_fake("torch_gic::vigmm_select", lib=OPS)
