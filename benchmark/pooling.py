@@ -37,7 +37,9 @@ def parse_args():
         "--threads", nargs="+", type=int, default=[1, 2], help="of times; cut, growth: the last (default: 1 2)"
     )
     parser.add_argument("--rounds", type=int, default=9, help="of times (default: 9)")
-    parser.add_argument("--cut-graphs", type=int, default=1000, help="graphs of a data set to cut at most (default: 1000)")
+    parser.add_argument(
+        "--cut-vertices", type=int, default=50000, help="of a data set to cut, the same graphs for all (default: 50000)"
+    )
     parser.add_argument("--trained-graphs", type=int, default=10, help="graphs to fit the trained ones to (default: 10)")
     parser.add_argument(
         "--vertices", nargs="+", type=int, default=[10**e for e in range(2, 7)], help="of growth (default: 100 to a million)"
@@ -49,7 +51,7 @@ def parse_args():
         "--output", type=Path, default=Path("results"), help="folder of pooling.json and pooling.png (default: results)"
     )
     args = parser.parse_args()
-    for name in ("rounds", "trained_graphs", "cut_graphs"):
+    for name in ("rounds", "trained_graphs", "cut_vertices"):
         value = getattr(args, name)
         if value is not None and value < 1:
             parser.error(f"Expected --{name.replace('_', '-')} to be at least 1 (got {value})")
@@ -59,7 +61,7 @@ def parse_args():
 def main():
     args = parse_args()
     warnings.filterwarnings("ignore", message="Sparse")  # "in beta", and "invariant checks", says tgp's every step
-    settings = {name: getattr(args, name) for name in ("rounds", "cut_graphs", "trained_graphs", "time_limit")}
+    settings = {name: getattr(args, name) for name in ("rounds", "cut_vertices", "trained_graphs", "time_limit")}
     results = Results(args.output / "pooling.json", torch_gic=torch_gic.__version__, **versions(), **settings)
     print(", ".join(f"{key} {value}" for key, value in results.values["made by"].items()))
     print(torch_gic.backend_info())

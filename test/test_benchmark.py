@@ -93,7 +93,7 @@ def test_pooling_accuracy_of_tgp(accuracy, tmp_path):
 
 def test_pooling(archive, tmp_path):
     settings = ["--datasets", "RINGS", "--data-url", archive, "--root", tmp_path / "data", "--output", tmp_path]
-    settings += ["--parts", "cut", "time", "--rounds", 1, "--threads", 1, "--cut-graphs", 4, "--trained-graphs", 1]
+    settings += ["--parts", "cut", "time", "--rounds", 1, "--threads", 1, "--cut-vertices", 20, "--trained-graphs", 1]
     out = run("pooling", *settings)
     assert "Normalised cut, mean over the graphs" in out
     assert "RINGS: 16 graphs, 80 vertices" in out
@@ -113,7 +113,7 @@ def test_pooling(archive, tmp_path):
     results["cut/RINGS/vigmm"]["all"]["cut"] = 12.345
     (tmp_path / "pooling.json").write_text(json.dumps(results))
     assert "12.345" in run("pooling", *settings, "--parts", "cut")  # what was measured is not measured again
-    assert "--cut-graphs to be at least 1" in run("pooling", *settings, "--cut-graphs", 0, fails=True)
+    assert "--cut-vertices to be at least 1" in run("pooling", *settings, "--cut-vertices", 0, fails=True)
 
 
 def test_pooling_growth():
