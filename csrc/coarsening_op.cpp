@@ -27,7 +27,8 @@ void parallel(int64_t size, const Body& body) {
                 [&](int64_t part) { body(part * kBlock, std::min(size, (part + 1) * kBlock)); });
 }
 
-// What the three operators are given alike: graphs side by side, edges sorted by row, clusters numbered graph by graph.
+// What the operators on clusters are given alike: graphs side by side, edges sorted by row, clusters numbered graph by
+// graph.
 class Graphs {
  public:
   Graphs(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr, Tensor offset)
@@ -59,9 +60,11 @@ class Graphs {
   int64_t first(int64_t g) const { return offset_.const_data_ptr<int64_t>()[g]; }
   int64_t num_clusters(int64_t g) const { return first(g + 1) - first(g); }
 
-  ClusterGraph graph(int64_t g) const {
-    return {begin(g),
-            begin(g + 1),
+  const int64_t* ptr() const { return ptr_.const_data_ptr<int64_t>(); }
+
+  ClusterGraph all() const {  // as if they were one
+    return {0,
+            num_nodes(),
             rowptr_.data(),
             col_.const_data_ptr<int64_t>(),
             weight_.const_data_ptr<double>(),
@@ -69,12 +72,10 @@ class Graphs {
             rank_.const_data_ptr<int64_t>()};
   }
 
-  const int64_t* ptr() const { return ptr_.const_data_ptr<int64_t>(); }
-
-  ClusterGraph all() const {  // as if they were one
-    ClusterGraph graph = this->graph(0);
-    graph.begin = 0;
-    graph.end = num_nodes();
+  ClusterGraph graph(int64_t g) const {
+    ClusterGraph graph = all();
+    graph.begin = begin(g);
+    graph.end = begin(g + 1);
     return graph;
   }
 

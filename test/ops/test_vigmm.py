@@ -127,6 +127,26 @@ def test_kernel_equals_reference(kernel, beta):
         assert torch.equal(torch.ops.torch_gic.vigmm(*arguments), expected)
 
 
+def test_large_graphs_on_several_threads():
+    load_kernels()
+    if not has_cpu_kernel("vigmm"):
+        pytest.skip("no compiler")
+    graph, batch, _ = batch_of_graphs(sizes=(10, 20_000, 30))
+    *_, w, rank, ptr = settings(graph, batch)
+    offset = torch.tensor([0, 2, 5, 7])
+    start = rank % offset.diff()[batch] + offset[batch]
+    kernel, beta = cut_kernel(graph, w, batch, 3), torch.tensor([4.0, 8e4, 4.0], dtype=torch.float64)
+    threads, results = torch.get_num_threads(), []
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        results.append(vigmm(kernel, w, rank, ptr, offset, beta, start, 3))
+    torch.set_num_threads(threads)
+    assert not torch.equal(results[0], start)
+    for result in results:
+        assert torch.equal(result, results[0])
+    assert torch.equal(reference(*kernel, w, rank, ptr, offset, beta, start, 3), results[0])
+
+
 def test_a_cluster_that_loses_all_vertices_takes_one_back():
     _, graph, w, _ = setting(2)
     beta = torch.tensor([1e-3], dtype=torch.float64)  # flat responsibilities: the largest cluster takes all
