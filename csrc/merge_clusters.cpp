@@ -74,8 +74,10 @@ std::vector<Preference> preferences(const Level& level, const Loop& loop) {
       const double own = level.cut[a] / level.mass[a];
       for (int64_t e = level.rowptr[a]; e < level.rowptr[a + 1]; ++e) {
         const auto [b, link] = level.links[e];
-        Preference other{b, on_grid((level.cut[a] + level.cut[b] - 2 * link) / (level.mass[a] + level.mass[b]) - own -
-                                    level.cut[b] / level.mass[b])};
+        // Symmetric in both, so that the best pair of all prefers each other.
+        const double apart = own + level.cut[b] / level.mass[b];
+        const double together = (level.cut[a] + level.cut[b] - 2 * link) / (level.mass[a] + level.mass[b]);
+        Preference other{b, on_grid(together - apart)};
         if (preference[a].asks() && other.change > preference[a].change) continue;
         other.tie = mix((std::min(level.key[a], level.key[b]) << 32) + std::max(level.key[a], level.key[b]));
         if (!preference[a].asks() || other < preference[a]) preference[a] = other;

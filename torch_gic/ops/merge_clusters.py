@@ -116,7 +116,9 @@ def _join(
     itself = torch.arange(key.numel(), device=key.device)
     wanted = excess[graph[row]] > 0
     row, col, link = row[wanted], col[wanted], link[wanted]
-    change = on_grid((cut[row] + cut[col] - 2 * link) / (mass[row] + mass[col]) - cut[row] / mass[row] - cut[col] / mass[col])
+    # Symmetric in both, so that the best pair of all prefers each other.
+    apart = cut[row] / mass[row] + cut[col] / mass[col]
+    change = on_grid((cut[row] + cut[col] - 2 * link) / (mass[row] + mass[col]) - apart)
     tie = mix((torch.minimum(key[row], key[col]) << 32) + torch.maximum(key[row], key[col]))
     best = lowest((change, tie), row, key.numel())
     asks = best >= 0
