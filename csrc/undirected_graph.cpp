@@ -53,7 +53,7 @@ template UndirectedGraph undirected_graph(const int64_t*, const int64_t*, const 
 
 namespace {
 
-constexpr int kRefinements = 3;
+constexpr int kRefinements = 8;
 
 // Of the value in float32, as a number of 64 bits.
 int64_t bits(double value) {

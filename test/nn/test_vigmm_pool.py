@@ -16,8 +16,25 @@ SETTINGS = [{}, {"soft": True}, {"kernel": "laplacian"}]
 
 
 def pool(ratio=0.25, **kwargs):
+    """With an influence as if it had been learnt: no two vertices are alike."""
     torch.manual_seed(0)
-    return VIGMMPool(5, ratio, **kwargs).double()
+    layer = VIGMMPool(5, ratio, **kwargs).double()
+    torch.nn.init.normal_(layer.select.lin.weight)
+    return layer
+
+
+@pytest.mark.parametrize("in_channels", [5, -1])
+def test_starts_with_equal_influence(in_channels):
+    data = random_graph(20, 40, dtype=torch.float32)
+    learnt, constant = VIGMMPool(in_channels, 0.25), VIGMMPool(None, 0.25)
+    for _ in range(2):
+        out = learnt(data.x, data.edge_index, data.edge_weight)
+        assert torch.equal(learnt.select.influence(data.x), torch.ones(20))
+        assert torch.equal(out.select.cluster_index, constant(data.x, data.edge_index, data.edge_weight).select.cluster_index)
+        torch.nn.init.normal_(learnt.select.lin.weight)
+        learnt.reset_parameters()
+    assert list(constant.parameters()) == []
+    assert str(constant) == "VIGMMPool(None, ratio=0.25, kernel='cut')"
 
 
 def dense(edge_index, edge_weight, n):
@@ -158,16 +175,15 @@ def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs, settings):
 
 def test_the_order_of_equal_vertices_changes_nothing_but_the_order():
     # Constant influence and unit weights: nothing but the structure is left to break ties.
-    layer = pool()
-    torch.nn.init.zeros_(layer.select.lin.weight)
-    for seed in range(5):
+    layer = VIGMMPool(None, 0.25)
+    for seed in range(10):
         data = random_graph(40, 60, seed=seed)
         data.edge_weight = torch.ones_like(data.edge_weight)
         moved, order = permute(data, seed=seed)
         out, other = (layer(d.x, d.edge_index, d.edge_weight) for d in (data, moved))
         sizes, others = (torch.bincount(o.select.cluster_index).sort().values for o in (out, other))
         assert torch.equal(sizes, others)
-        seen = torch.bincount(data.edge_index[0], minlength=40) > 1  # ends of a path and lone vertices look the same
+        seen = torch.bincount(data.edge_index[0], minlength=40) > 1  # leaves of one vertex and lone vertices look the same
         assert torch.equal(other.select.cluster_index[order][seen], out.select.cluster_index[seen])
 
 

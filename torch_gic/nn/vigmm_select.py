@@ -17,6 +17,17 @@ from torch_gic.ops.vigmm_select import GRADIENT_SHARPNESS, precisions, vertex_ke
 KERNELS = ("cut", "laplacian")
 
 
+class ZeroLinear(Linear):
+    """Starts at zero: all vertices have the same influence, and the clusters are those of the normalised cut, until there is
+    something to learn. A random influence only made clusters change from step to step."""
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if self.in_channels > 0:  # else the first input tells, and it is reset then
+            torch.nn.init.zeros_(self.weight)
+            torch.nn.init.zeros_(self.bias)
+
+
 class VIGMMSelect(Select):
     r"""Assigns the vertices of each graph to clusters by a vertex-induced Gaussian mixture: see
     :class:`~torch_gic.VIGMMPool`, whose arguments these are.
@@ -60,7 +71,7 @@ class VIGMMSelect(Select):
         self.soft = kernel == "laplacian" if soft is None else soft
         self.beta = beta
         self.num_iterations = num_iterations
-        self.lin = None if in_channels is None else Linear(in_channels, 1, weight_initializer="uniform")
+        self.lin = None if in_channels is None else ZeroLinear(in_channels, 1)
 
     @property
     def in_channels(self) -> int | None:
