@@ -51,6 +51,11 @@ class Graphs {
     check_size(offset, "offset", 0, ptr.numel());
     STD_TORCH_CHECK(ptr.numel() > 0 && begin(0) == 0 && begin(count()) == num_nodes(),
                     "Expected 'ptr' to lead from 0 to ", num_nodes());
+    const auto* weights = vertex_weight_.const_data_ptr<double>();
+    for (int64_t i = 0; i < num_nodes(); ++i) {  // nothing else could end the merging of clusters
+      STD_TORCH_CHECK(weights[i] > 0 && weights[i] <= std::numeric_limits<double>::max(),
+                      "Expected 'vertex_weight' to be positive and finite (got ", weights[i], ")");
+    }
     set_rows(torch::stable::contiguous(row));
   }
 

@@ -242,6 +242,7 @@ def test_bad_settings(error, message, arguments):
     ("error", "message", "arguments"),
     [
         (ValueError, r"'x' to have shape \[num_nodes, 5\].*\[12, 4\]", {"x": torch.randn(12, 4)}),
+        (ValueError, r"'x' and the weights of 'h' to be numbers .got NaN", {"x": torch.full((12, 5), torch.nan)}),
         (ValueError, "'edge_weight' to be finite", {"edge_weight": torch.full((60,), torch.nan)}),
         (ValueError, r"'batch' to have shape \[12\].*\[11\]", {"batch": torch.zeros(11, dtype=torch.long)}),
         (ValueError, "inside one graph", {"batch": torch.arange(12)}),

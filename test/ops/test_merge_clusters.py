@@ -97,6 +97,8 @@ def test_opcheck():
         (1, torch.tensor([9, 0]), "edge to stay inside a graph"),
         (0, torch.tensor([1, 0]), "'row' to be sorted"),
         (2, torch.ones(2), "'weight' to hold float64"),
+        (3, torch.tensor([1.0, torch.nan], dtype=torch.float64), "'vertex_weight' to be positive and finite .got nan"),
+        (3, torch.tensor([1.0, 0.0], dtype=torch.float64), "'vertex_weight' to be positive and finite .got 0"),
         (6, torch.tensor([0, 3]), "1 to 2 clusters for the 2 vertices of graph 0 .got 3"),
     ],
 )

@@ -90,6 +90,8 @@ class VIGMMSelect(Select):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, batch: Tensor) -> SelectOutput:
         influence = self.influence(x)
+        if not torch.compiler.is_compiling() and bool(influence.isnan().any()):
+            raise ValueError("Expected 'x' and the weights of 'h' to be numbers (got NaN)")
         cluster, cluster_batch, graph = vigmm_select(
             edge_index, edge_weight, influence, batch, self.ratio, self.kernel, self.soft, self.beta, self.num_iterations
         )
