@@ -4,7 +4,7 @@
 #   make test-slow   runs the tests that take minutes (TORCH_GIC_DATA: folder or URL of TUDataset zip files)
 #   make test-old-cpu  runs the tests of the kernels on an emulated processor of 2008 without AVX (needs qemu-user)
 #   make lint        checks style and types
-# WHEELS=folder makes the tests cover torch-scatter and torch-sparse too, from wheels in that folder.
+# WHEELS=folder makes the tests cover torch-scatter, torch-sparse and torch-geometric-pool too, from wheels in that folder.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -58,6 +58,6 @@ $(VENV)/benchmark $(VENV)/test $(VENV)/dev: $(VENV)/torch $(SOURCES)
 	$(PIP) --force-reinstall --no-deps .
 	$(PIP) ".[$(notdir $@)]"
 ifdef WHEELS
-	-$(PIP) --find-links $(WHEELS) --only-binary torch_scatter,torch_sparse torch_scatter torch_sparse
+	-$(PIP) --find-links $(WHEELS) --only-binary torch_scatter,torch_sparse torch_scatter torch_sparse torch-geometric-pool
 endif
 	@touch $@
