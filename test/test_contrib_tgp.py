@@ -39,7 +39,11 @@ def test_contract(batch):
     assert torch.equal(torch.bincount(out.batch), torch.tensor([5, 7, 3]))
     x = GCNConv(5, 4)(out.x, out.edge_index, out.edge_weight)
     assert pooler(x=x, so=out.so, lifting=True).shape == (29, 4)
+    with pytest.raises(ValueError, match="'so', the selection to lift by"):
+        pooler(x=x, lifting=True)
     pooler.clear_cache()
+    with pytest.raises(ValueError, match=r"'x' to have shape \[num_nodes, 5\]"):
+        pooler(x=batch.x[:, :3], adj=batch.edge_index, batch=batch.batch)
     pooler.reset_parameters()
     assert pooler(x=batch.x, adj=batch.edge_index, batch=batch.batch).x.shape == (15, 5)
 

@@ -82,7 +82,7 @@ def test_clusters_ahead_of_training():
 
 
 def test_bad_clusters():
-    with pytest.raises(ValueError, match="'ratios' to hold at least one"):
+    with pytest.raises(ValueError, match="at least one ratio"):
         PreCoarsen()
     with pytest.raises(ValueError, match="'ratio' to be in"):
         PreCoarsen(1.5)

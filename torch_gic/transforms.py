@@ -71,7 +71,7 @@ class PreCoarsen(BaseTransform):
 
     def __init__(self, *ratios: float | int) -> None:
         if not ratios:
-            raise ValueError("Expected 'ratios' to hold at least one ratio (got none)")
+            raise ValueError("Expected at least one ratio, as in PreCoarsen(0.5, 0.5) (got none)")
         self.ratios = ratios
         self.pools = [VIGMMPool(None, ratio) for ratio in ratios]
 

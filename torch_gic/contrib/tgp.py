@@ -14,7 +14,7 @@ from tgp.src import BasePrecoarseningMixin, PoolingOutput, SRCPooling
 from torch import Tensor
 from torch_geometric.typing import SparseTensor
 
-from torch_gic._checks import as_edge_list, check_batch
+from torch_gic._checks import as_edge_list, check_batch, check_features
 from torch_gic.nn.vigmm_select import VIGMMSelect
 
 
@@ -51,6 +51,7 @@ class VIGMMSelector(Select):
         check_batch(batch, num_nodes, edge_index)
         if x is None:
             x = torch.empty(num_nodes, 0, device=edge_index.device)
+        check_features(x, self.select.in_channels or -1)
         if edge_weight is None:
             edge_weight = x.new_ones(edge_index.size(1))
         out = self.select(x, edge_index, edge_weight, edge_index.new_zeros(num_nodes) if batch is None else batch)
@@ -136,6 +137,8 @@ class VIGMMPooling(BasePrecoarseningMixin, SRCPooling):
     ) -> PoolingOutput | Tensor:
         r"""Coarsens, or with :obj:`lifting=True` brings :obj:`x` back to the vertices of the selection :obj:`so`."""
         if lifting:
+            if so is None:
+                raise ValueError("Expected 'so', the selection to lift by, to be given with lifting=True (got None)")
             return self.lift(x_pool=x, so=so)
         so = self.select(x=x, edge_index=adj, edge_weight=edge_weight, batch=batch)
         x_pool, batch_pool = self.reduce(x=x, so=so, batch=batch)

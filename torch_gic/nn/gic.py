@@ -26,8 +26,8 @@ class GIC(torch.nn.Module):
     :obj:`out_channels` follows. Without any ``P`` the network gives an output for each vertex.
 
     The paper names no normalisation; without it (:obj:`batch_norm=False`) stacked convolutions explode. It also reads out
-    the last level alone, and coarsens by the Laplacian: ``GIC(..., GIC.PRINTED, kernel="laplacian", readout="last")`` is that
-    network. By default, coarsening is gentler and every level is read out, without which it does not pay.
+    the last level alone, and coarsens by the Laplacian: ``GIC(..., GIC.PRINTED, kernel="laplacian", readout="last")`` does
+    that. By default, coarsening is gentler and every level is read out.
 
     Args:
         in_channels (int): Size of each vertex attribute vector, or :obj:`-1` to take it from the first input.

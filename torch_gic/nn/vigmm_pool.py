@@ -42,14 +42,14 @@ class VIGMMPool(torch.nn.Module):
         \mathbf{x}^{\prime}_c = \max_{i \in c} \mathbf{x}_i, \qquad
         \mathbf{A}^{\prime} = \mathbf{P}^{\top} \mathbf{A} \mathbf{P}.
 
-    With the default kernel, EM minimises the weighted cut of the paper's Proposition 1
+    With the default kernel, EM descends the weighted cut of the paper's Proposition 1
 
     .. math::
         \sum_{c=1}^{C} \frac{\mathrm{links}(\mathcal{V}_c, \mathcal{V} \setminus \mathcal{V}_c)}{w(\mathcal{V}_c)}, \qquad
         w_i = h(\mathbf{x}_i) \cdot d_i,
 
     which for constant :math:`h` is the normalised cut: see :func:`~torch_gic.ops.cut_kernel`. It starts from merging the
-    vertices (:func:`~torch_gic.ops.merge_clusters`) and ends when no vertex wants to the cluster of a neighbour
+    vertices (:func:`~torch_gic.ops.merge_clusters`) and moves them to clusters of their neighbours while that lowers the cut
     (:func:`~torch_gic.ops.move_vertices`), in linear time. Nothing is random, every graph gets all the clusters it asked for,
     and the order of the vertices matters only between vertices that look the same.
 

@@ -57,11 +57,9 @@ class VIGMMSelect(Select):
             )
         if beta is not None and not (math.isfinite(beta) and beta > 0):
             raise ValueError(f"Expected 'beta' to be positive and finite (got {beta})")
-        if not isinstance(ratio, int | float):
+        if not isinstance(ratio, int | float) or isinstance(ratio, bool):
             raise TypeError(f"Expected 'ratio' to be a float or an int (got {type(ratio).__name__})")
-        if isinstance(ratio, int):
-            check_at_least(ratio, "ratio", 1)
-        elif not 0 < ratio <= 1:
+        if ratio <= 0 or not (isinstance(ratio, int) or ratio <= 1):
             raise ValueError(f"Expected 'ratio' to be in (0, 1], or a number of clusters as an int (got {ratio})")
         check_at_least(num_iterations, "num_iterations", 1)
         if in_channels is not None and in_channels != -1:

@@ -21,7 +21,7 @@ class VertexKernel(NamedTuple):
 
 
 def cut_kernel(graph: UndirectedGraph, vertex_weight: Tensor, batch: Tensor, num_graphs: int) -> VertexKernel:
-    r"""The kernel with which EM minimises the weighted cut of the paper's Proposition 1
+    r"""The kernel with which EM descends the weighted cut of the paper's Proposition 1
 
     .. math::
         \mathbf{K} = \lambda \mathbf{W}^{-1} - \mathbf{W}^{-1} \mathbf{L} \mathbf{W}^{-1},
