@@ -58,6 +58,6 @@ $(VENV)/benchmark $(VENV)/test $(VENV)/dev: $(VENV)/torch $(SOURCES)
 	$(PIP) --force-reinstall --no-deps .
 	$(PIP) ".[$(notdir $@)]"
 ifdef WHEELS
-	-$(PIP) --find-links $(WHEELS) --only-binary torch_scatter,torch_sparse torch_scatter torch_sparse torch-geometric-pool
+	-$(PIP) --find-links $(WHEELS) --only-binary torch_scatter,torch_sparse torch_scatter torch_sparse ".[tgp]"
 endif
 	@touch $@

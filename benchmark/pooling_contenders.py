@@ -26,8 +26,8 @@ OWN_COUNT = ["graclus", "ndp", "kmis"]
 NEEDS = {
     "metis": ["pymetis"],
     "spectral": ["sklearn"],
-    "graclus": ["tgp", "torch_cluster"],
-    **{name: ["tgp"] for name in ("ndp", "kmis", "topk", *DENSE)},
+    "graclus": ["tgp", "sklearn", "torch_cluster"],
+    **{name: ["tgp", "sklearn"] for name in ("ndp", "kmis", "topk", *DENSE)},  # tgp imports it
 }
 
 

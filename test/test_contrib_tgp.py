@@ -13,6 +13,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse"),
 ]
 tgp = pytest.importorskip("tgp", exc_type=ImportError)
+pytest.importorskip("tgp.poolers", exc_type=ImportError)  # needs scikit-learn, which tgp does not name
 
 
 @pytest.fixture
