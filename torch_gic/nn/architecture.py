@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 PRINTED = "C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)"
-DEFAULT = "C(64)-P(0.5)-C(128)-P(0.5)-C(256)-P-FC(256)"  # coarsens more gently: see docs/coarsening.md
+DEFAULT = "C(64)-P(0.5)-C(128)-P(0.5)-C(256)-P-FC(256)"  # coarsens more gently
 
 
 class Layer(NamedTuple):

@@ -17,7 +17,7 @@ class GaussianReadout(torch.nn.Module):
         \mathrm{ReLU} \bigl( \mathrm{BatchNorm} ( \mathrm{GaussianAggregation}(\{ \mathbf{x}_i \}) ) \bigr).
 
     A maximum over clusters that cut few edges repeats what the convolution before it has seen. How attributes are
-    distributed over the graph at each level is what coarse levels add: see ``docs/coarsening.md``.
+    distributed over the graph at each level is what it would lose.
 
     Args:
         channels (int): Size of each attribute vector.
