@@ -19,7 +19,7 @@ KERNELS = ("cut", "laplacian")
 
 class ZeroLinear(Linear):
     """Starts at zero: all vertices have the same influence, and the clusters are those of the normalised cut, until there is
-    something to learn. A random influence only made clusters change from step to step."""
+    something to learn."""
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
