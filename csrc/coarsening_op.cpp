@@ -198,7 +198,7 @@ Tensor structural_rank_cpu(Tensor row, Tensor col, Tensor weight, Tensor influen
 }
 
 Tensor merge_clusters_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
-                          Tensor offset, int64_t) {
+                          Tensor offset) {
   const Graphs graphs(row, col, weight, vertex_weight, rank, ptr, offset);
   Tensor cluster = torch::stable::new_empty(rank, {graphs.num_nodes()});
   auto* clusters = cluster.mutable_data_ptr<int64_t>();

@@ -26,7 +26,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> undirected_graph_cpu(Tensor edge_inde
 Tensor structural_rank_cpu(Tensor row, Tensor col, Tensor weight, Tensor influence, Tensor ptr);
 
 Tensor merge_clusters_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
-                          Tensor offset, int64_t num_clusters);
+                          Tensor offset);
 
 Tensor move_vertices_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
                          Tensor offset, Tensor cluster, int64_t num_iterations);

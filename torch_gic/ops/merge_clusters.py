@@ -13,8 +13,8 @@ from torch_gic.ops.structural_rank import mix
 MOST_GAIN = 1 + 1e-9  # of its weight, what a cluster may gain in a round; a little more, so that rounding decides nothing
 
 OPS.define(
-    "merge_clusters(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr, Tensor offset,"
-    " SymInt num_clusters) -> Tensor"
+    "merge_clusters(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,"
+    " Tensor offset) -> Tensor"
 )
 
 
@@ -56,8 +56,7 @@ def merge_clusters(
         - **output:** the cluster of each vertex :math:`(|\mathcal{V}|)`. Those of a graph are numbered by the lowest rank
           of their members, after those of the graphs before it.
     """
-    offset = cumsum(num_clusters)
-    return torch.ops.torch_gic.merge_clusters(row, col, weight, vertex_weight, rank, ptr, offset, int(offset[-1]))
+    return torch.ops.torch_gic.merge_clusters(row, col, weight, vertex_weight, rank, ptr, cumsum(num_clusters))
 
 
 @register_reference("merge_clusters")
@@ -69,7 +68,6 @@ def reference(
     rank: Tensor,
     ptr: Tensor,
     offset: Tensor,
-    num_clusters: int,
 ) -> Tensor:
     """One round for all graphs at once."""
     num_graphs = ptr.numel() - 1
