@@ -21,10 +21,11 @@ from .pooling_contenders import print_missing, versions
 from .pooling_cut import measure_cut
 from .pooling_growth import measure_growth
 from .pooling_plot import plot
+from .pooling_reach import measure_reach
 from .pooling_time import measure_time
 
 DATASETS = ["MUTAG", "ENZYMES", "PROTEINS", "NCI1", "IMDB-BINARY", "REDDIT-BINARY"]
-PARTS = {"cut": measure_cut, "time": measure_time, "growth": measure_growth}
+PARTS = {"cut": measure_cut, "time": measure_time, "growth": measure_growth, "reach": measure_reach}
 
 
 def parse_args():

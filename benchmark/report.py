@@ -18,8 +18,8 @@ protocols that must not be mixed:
 ABOUT = """
 Attributes: the one-hot label and the degree (zero mean, unit variance on the training graphs), or the degree alone where there
 are no labels. Networks have widths 64, 128, 256 and a fully connected layer of 256. Recipe `default`: AdamW, learning rate
-0.001 falling along a cosine, batches of 32. For the sake of time, epochs and K = C are fewer than in the paper (300 and 7) where the
-tables say so. Minutes: of one core, all runs together. `-`: not run.
+0.001 falling along a cosine, batches of 32. For the sake of time, epochs and K = C are fewer than in the paper (300 and 7)
+where the tables say so. Minutes: of one core, all runs together. `-`: not run.
 """
 
 
@@ -122,8 +122,8 @@ def write_peers(report):
     report.text("## Peers, under the fair protocol")
     report.text(
         "Same splits (published, epoch chosen on validation graphs, test graphs seen once), widths, recipe and epochs. Below"
-        " each figure: the mean difference to GIC over the folds, and its p-values by t-test and by Wilcoxon. Folds share training"
-        " graphs: p is too small."
+        " each figure: the mean difference to GIC over the folds, and its p-values by t-test and by Wilcoxon. Folds share"
+        " training graphs: p is too small."
     )
     rows = []
     for dataset, cells in report.cells("peers").items():
@@ -144,8 +144,9 @@ def write_peers(report):
 def write_mixture(report):
     report.text("## Does the mixture work?")
     report.text(
-        "K = 3 scales. `printed` has the paper's network, kernel, readout and field weights (scale 1, not learnt). Entropy of Q"
-        " over log C in each convolution, mean over the folds, before and after training: 1 means that all components do the same."
+        "K = 3 scales. `printed` has the paper's network, kernel, readout and field weights (scale 1, not learnt). Entropy of"
+        " Q over log C in each convolution, mean over the folds, before and after training: 1 means that all components do the"
+        " same."
     )
     rows = []
     for dataset, cells in report.cells("mixture").items():
