@@ -1,10 +1,14 @@
 """Graphs that many tests share: random ones, and the odd ones that break software."""
 
+import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
+
+sys.path.append(str(Path(__file__).parents[1]))  # for the benchmarks; after what is installed, which is what is tested
 
 
 def random_graph(num_nodes=12, num_edges=30, channels=5, seed=0, directed=False, dtype=torch.float64):

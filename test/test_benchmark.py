@@ -37,7 +37,7 @@ def test_conv(archive, tmp_path):
 
 
 def test_help():
-    for module in ("conv", "pooling", "pooling_accuracy"):
+    for module in ("conv", "epoch", "graph_classification", "pooling", "pooling_accuracy", "reproduce"):
         assert "--help" in run(module, "--help")
 
 
