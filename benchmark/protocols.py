@@ -3,6 +3,7 @@
 import statistics
 
 import numpy as np
+from scipy.stats import ttest_1samp, wilcoxon
 
 from .experiments import unpack
 
@@ -51,17 +52,12 @@ def percent(mean, std):
 
 
 def compare(values, base):
-    """Of the runs that both have: the mean difference, its p-values by t-test and by Wilcoxon (None where they cannot be told,
-    or scipy is not there), and the number of pairs."""
+    """Of the runs that both have: the mean difference, its p-values by t-test and by Wilcoxon (None if all differ by the same),
+    and the number of pairs."""
     pairs = [values[key] - base[key] for key in values if key in base]
     if not pairs:
         return None
     p_t = p_wilcoxon = None
     if spread(pairs):
-        try:
-            from scipy.stats import ttest_1samp, wilcoxon
-        except ImportError:
-            pass
-        else:
-            p_t, p_wilcoxon = float(ttest_1samp(pairs, 0).pvalue), float(wilcoxon(pairs).pvalue)
+        p_t, p_wilcoxon = (float(test.pvalue) for test in (ttest_1samp(pairs, 0), wilcoxon(pairs)))
     return {"difference": statistics.mean(pairs), "t": p_t, "wilcoxon": p_wilcoxon, "pairs": len(pairs)}

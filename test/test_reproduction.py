@@ -52,7 +52,6 @@ def test_protocols():
 
 
 def test_compare():
-    pytest.importorskip("scipy")
     base = {"0.0": 50.0, "0.1": 60.0, "0.2": 70.0}
     found = compare({"0.0": 51.0, "0.1": 62.0, "0.2": 73.0, "0.3": 0.0}, base)
     assert (found["difference"], found["pairs"]) == (2.0, 3)
