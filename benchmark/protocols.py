@@ -52,7 +52,7 @@ def percent(mean, std):
 
 
 def compare(values, base):
-    """Of the runs that both have: the mean difference, its p-values by t-test and by Wilcoxon (None if all differ by the same),
+    """Of the runs that both have: the mean difference, its p-values by t-test and by Wilcoxon (None if all differ alike),
     and the number of pairs."""
     pairs = [values[key] - base[key] for key in values if key in base]
     if not pairs:
