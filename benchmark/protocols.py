@@ -54,7 +54,8 @@ def percent(mean, std):
 def compare(values, base):
     """Of the runs that both have: the mean difference, its p-values by t-test and by Wilcoxon (None if all differ alike),
     and the number of pairs."""
-    pairs = [values[key] - base[key] for key in values if key in base]
+    # Equal differences shall be equal, which rounding errors would keep Wilcoxon from seeing.
+    pairs = [round(values[key] - base[key], 9) for key in values if key in base]
     if not pairs:
         return None
     p_t = p_wilcoxon = None
