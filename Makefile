@@ -1,6 +1,7 @@
 # Everything from a fresh checkout: each command makes its own virtual environment and installs what it needs.
 #   make demo        trains GIC beside GCN and GIN on the embedded data set, offline
 #   make test        runs the tests
+#   make test-gpu    tests the GPU kernels in Triton's interpreter and compiles them for real GPUs; none is needed
 #   make test-slow   runs the tests that take minutes (TORCH_GIC_DATA: folder or URL of TUDataset zip files)
 #   make test-old-cpu  runs the tests of the kernels on an emulated processor of 2008 without AVX (needs qemu-user)
 #   make lint        checks style and types
@@ -14,13 +15,17 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
 
-.PHONY: demo test test-slow test-old-cpu lint format clean
+.PHONY: demo test test-gpu test-slow test-old-cpu lint format clean
 
 demo: $(VENV)/benchmark
 	$(BIN)/python examples/quickstart.py
 
 test: $(VENV)/test
 	$(BIN)/pytest
+
+test-gpu: $(VENV)/test $(VENV)/triton
+	$(BIN)/python -m pytest test/gpu
+	$(BIN)/python -m benchmark.gpu_compile
 
 test-slow: $(VENV)/test
 	$(BIN)/pytest -m slow
@@ -53,7 +58,7 @@ $(VENV)/torch: | $(BIN)/python
 	@touch $@
 
 # The package with the extra that the file is named after.
-$(VENV)/benchmark $(VENV)/test $(VENV)/dev: $(VENV)/torch $(SOURCES)
+$(VENV)/benchmark $(VENV)/test $(VENV)/triton $(VENV)/dev: $(VENV)/torch $(SOURCES)
 	@echo "Installing torch_gic[$(notdir $@)]"
 	$(PIP) --force-reinstall --no-deps .
 	$(PIP) ".[$(notdir $@)]"

@@ -1,14 +1,16 @@
-"""Do the GPU kernels compile, and what do they take of a processor? Needs Triton and no GPU.
+"""Do the GPU kernels compile, and what do they take of a processor? Needs Triton, and no GPU.
 
-The launches themselves are recorded, with tensors that have a device, shapes and types but no memory, and what would be
-launched is compiled ahead of time for each target.
+The launches themselves are recorded, and what would be launched is compiled ahead of time for each target. It is an error if
+a kernel of the encoding needs more registers than there are (spills) in float32 or bfloat16, or if any kernel adds by
+atomics, whose order nobody knows.
 """
 
 import argparse
 import re
 import subprocess
+import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -17,6 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from torch_gic.ops import cut_kernel, structural_rank, undirected_graph
 from torch_gic.triton import KERNELS, gpu
 
 from .conv_layers import COMPONENTS, SCALES
@@ -33,19 +36,19 @@ TYPES = {
     torch.float32: "fp32",
     torch.bfloat16: "bf16",
     torch.int64: "i64",
-    torch.int32: "i32",
-    torch.bool: "i1",
 }
 CHANNELS = (64, 128)
+FILES = ("ptx", "cubin", "amdgcn", "hsaco")
 
 
 @contextmanager
-def recorded_launches():
-    """What would be launched in this context: kernel, arguments, constants. No operation in it may wait for a device."""
+def recorded_launches(fake=True):
+    """What would be launched in this context: kernel, arguments, constants. With tensors that have a device, a shape and a
+    type but no values (``fake``), no operation in it can wait for the device."""
     launches, launch = [], gpu.launch
     gpu.launch = lambda kernel, grid, *arguments, **constants: launches.append((kernel, arguments, constants))
     try:
-        with FakeTensorMode():
+        with FakeTensorMode() if fake else nullcontext():
             yield launches
     finally:
         gpu.launch = launch
@@ -63,6 +66,34 @@ def encode(dtype, channels, nodes=1000, entries=20_000):
     return launches
 
 
+def fields_and_em(nodes=64, clusters=16):
+    """The fields of a ring, and soft EM on it. Sizes depend on values there, so these tensors have some."""
+    vertex = torch.arange(nodes)
+    edge_index = torch.stack([vertex, vertex.roll(1)])
+    batch, ptr = torch.zeros_like(vertex), torch.tensor([0, nodes])
+    graph = undirected_graph(edge_index, torch.ones(nodes), batch, 1)
+    weight = torch.ones(nodes, dtype=torch.float64)
+    kernel, rank = cut_kernel(graph, weight, batch, 1), structural_rank(graph, weight, ptr)
+    settings = weight, rank, ptr, torch.tensor([0, clusters]), torch.ones(1, dtype=torch.float64)
+    with recorded_launches(fake=False) as launches:
+        KERNELS["adjacency_powers"](*edge_index, torch.ones(nodes), nodes, 2, None)
+        KERNELS["vigmm"](*kernel, *settings, vertex % clusters, 1)
+    return launches
+
+
+def named_launches():
+    """Every kernel in every type it has, by a name for the table."""
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        for channels in CHANNELS:
+            for kernel, arguments, constants in encode(dtype, channels):
+                name = f"{kernel.__name__.strip('_')}, {TYPES[dtype]}, d = {channels}"
+                if "width" in constants:
+                    name = f"segment_sum, {TYPES[arguments[0].dtype]}, width {constants['width']}"
+                yield name, (kernel, arguments, constants)
+    for launch in fields_and_em():
+        yield f"{launch[0].__name__.strip('_')}, fp64", launch
+
+
 def compile_launch(launch, target):
     """Compiles what a launch would, and returns the result."""
     kernel, arguments, constants = launch
@@ -70,11 +101,10 @@ def compile_launch(launch, target):
         constants = {**constants, "PRECISION": "ieee" if target.backend == "hip" else "tf32x3"}
     signature, values, attributes = {}, {}, {}
     for position, name in enumerate(kernel.arg_names):
-        value = constants[name] if name in constants else arguments[position]
         if name in constants:
-            signature[name], values[(position,)] = "constexpr", value
-        elif isinstance(value, torch.Tensor):
-            signature[name] = f"*{TYPES[value.dtype]}"
+            signature[name], values[(position,)] = "constexpr", constants[name]
+        elif isinstance(arguments[position], torch.Tensor):
+            signature[name] = f"*{TYPES[arguments[position].dtype]}"
             attributes[(position,)] = [["tt.divisibility", 16]]  # as PyTorch allocates
         else:
             signature[name] = "i32"
@@ -97,36 +127,42 @@ def resources(compiled):
     return registers, spilled, compiled.metadata.shared
 
 
-def named_launches():
-    """Every kernel in every type it has, by a name for the table."""
-    for dtype in (torch.float32, torch.bfloat16, torch.float64):
-        for channels in CHANNELS:
-            for launch in encode(dtype, channels):
-                yield f"{launch[0].__name__.strip('_')}, {TYPES[dtype]}, d = {channels}", launch
+def has_atomics(compiled):
+    code = compiled.asm.get("ptx") or compiled.asm["amdgcn"]
+    return re.search(r"^\s*(@!?%p\d+\s+)?(atom|red)\.|_atomic_", code, flags=re.MULTILINE) is not None
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m benchmark.gpu_compile", description=__doc__)
-    parser.add_argument("--output", type=Path, help="folder for the PTX, cubin, assembly and hsaco files (default: none)")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmark.gpu_compile", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS), help="(default: all)")
+    parser.add_argument("--output", type=Path, help=f"folder for the {', '.join(FILES)} files (default: none are kept)")
     args = parser.parse_args()
-    rows, seen = [], set()
+    rows, errors = {}, []
     for name, launch in named_launches():
-        cells = []
-        for target_name, target in TARGETS.items():
-            compiled = compile_launch(launch, target)
+        if name in rows:
+            continue
+        rows[name] = [name]
+        for target in args.targets:
+            compiled = compile_launch(launch, TARGETS[target])
             registers, spilled, shared = resources(compiled)
-            cells.append(f"{registers} / {spilled} / {shared / 1024:.1f}")
-            for kind in ("ptx", "cubin", "amdgcn", "hsaco") if args.output else ():
-                if kind in compiled.asm:
+            rows[name].append(f"{registers} / {spilled} / {shared / 1024:.1f}")
+            if spilled > 0 and "fp64" not in name:
+                errors.append(f"{name} spills {spilled} bytes on {target}")
+            if has_atomics(compiled):
+                errors.append(f"{name} adds by atomics on {target}")
+            if args.output:
+                args.output.mkdir(parents=True, exist_ok=True)
+                for kind in set(FILES) & set(compiled.asm):
                     content = compiled.asm[kind]
-                    args.output.mkdir(parents=True, exist_ok=True)
-                    file = args.output / f"{name.replace(', ', '-').replace(' ', '')}.{target_name}.{kind}"
+                    file = args.output / f"{re.sub('[ ,=]+', '-', name)}.{target}.{kind}"
                     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        if (name, *cells) not in seen:  # the sums over members are launched twice
-            seen.add((name, *cells))
-            rows.append([name, *cells])
-    title = "Registers a thread / bytes spilled a thread / kB of shared memory a program of 4 warps"
-    print_table(f"Triton {triton.__version__}. {title}, K = {SCALES}, C = {COMPONENTS}", ["kernel", *TARGETS], rows)
+    title = f"Registers / bytes spilled, both of a thread / kB of shared memory of a program ({gpu.WARPS} warps)"
+    title += f"; K = {SCALES}, C = {COMPONENTS}, Triton {triton.__version__}"
+    print_table(title, ["kernel", *args.targets], rows.values())
+    if errors:
+        sys.exit("\n".join(errors))
 
 
 if __name__ == "__main__":
