@@ -12,12 +12,13 @@ from torch_gic import GIC, ReceptiveFields
 
 from .conv_layers import SCALES
 from .data import load_dataset
-from .measure import print_table
+from .measure import print_table, synchronize
 
 
 def measure_epoch(args, results, progress):
     def seconds():
-        dataset = load_dataset(args, "NCI1", f"scales{SCALES}", pre_transform=ReceptiveFields(SCALES))
+        with torch.device("cpu"):
+            dataset = load_dataset(args, "NCI1", f"scales{SCALES}", pre_transform=ReceptiveFields(SCALES))
         gic = GIC(dataset.num_features, dataset.num_classes, GIC.PRINTED, readout="last")
         gin = GIN(dataset.num_features, 64, num_layers=5, out_channels=dataset.num_classes)
         models = {
@@ -31,11 +32,14 @@ def measure_epoch(args, results, progress):
 
     def epoch(name, dataset, model, forward):
         optimizer = torch.optim.Adam(model.parameters())
-        batches = DataLoader(dataset, batch_size=args.graphs, shuffle=True)
-        train(forward, optimizer, next(iter(batches)))  # warms up
-        start = time.perf_counter()
-        for data in tqdm(batches, desc=name, leave=False):
-            train(forward, optimizer, data)
+        with torch.device("cpu"):  # where batches are drawn
+            batches = DataLoader(dataset, batch_size=args.graphs, shuffle=True)
+            train(forward, optimizer, next(iter(batches)).to(args.device))  # warms up
+            synchronize()
+            start = time.perf_counter()
+            for data in tqdm(batches, desc=name, leave=False):
+                train(forward, optimizer, data.to(args.device))
+            synchronize()
         return time.perf_counter() - start
 
     torch.set_num_threads(args.threads[-1])

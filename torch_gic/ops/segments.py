@@ -41,7 +41,7 @@ def position_in(segment: Tensor, num_segments: int) -> Tensor:
 def running_sum(value: Tensor) -> Tensor:
     """The sum of each number and those before it in the last dimension.
 
-    In deterministic mode, PyTorch refuses ``cumsum`` on GPUs: there, in steps of doubled length, whose order is always the same.
+    In deterministic mode, PyTorch refuses ``cumsum`` on GPUs: there, in steps of doubled length, always in the same order.
     """
     if value.is_cuda and torch.are_deterministic_algorithms_enabled():
         return doubled_sums(value)
