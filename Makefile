@@ -10,6 +10,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 TORCH ?= torch==2.13.0
+# The one that goes with it.
+TRITON ?= triton==3.7.1
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -23,8 +25,8 @@ demo: $(VENV)/benchmark
 test: $(VENV)/test
 	$(BIN)/pytest
 
-test-gpu: $(VENV)/test $(VENV)/triton
-	$(BIN)/python -m pytest test/gpu
+test-gpu: $(VENV)/triton
+	$(BIN)/pytest test/gpu
 	$(BIN)/python -m benchmark.gpu_compile
 
 test-slow: $(VENV)/test
@@ -57,8 +59,12 @@ $(VENV)/torch: | $(BIN)/python
 	$(PIP) "$(TORCH)"
 	@touch $@
 
+$(VENV)/triton: $(VENV)/test
+	$(PIP) "$(TRITON)"
+	@touch $@
+
 # The package with the extra that the file is named after.
-$(VENV)/benchmark $(VENV)/test $(VENV)/triton $(VENV)/dev: $(VENV)/torch $(SOURCES)
+$(VENV)/benchmark $(VENV)/test $(VENV)/dev: $(VENV)/torch $(SOURCES)
 	@echo "Installing torch_gic[$(notdir $@)]"
 	$(PIP) --force-reinstall --no-deps .
 	$(PIP) ".[$(notdir $@)]"

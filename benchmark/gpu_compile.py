@@ -108,7 +108,7 @@ def compile_launch(launch, target):
             attributes[(position,)] = [["tt.divisibility", 16]]  # as PyTorch allocates
         else:
             signature[name] = "i32"
-    return triton.compile(ASTSource(kernel, signature, values, attributes), target=target, options={"num_warps": gpu.WARPS})
+    return triton.compile(ASTSource(kernel, signature, values, attributes), target=target, options=gpu.OPTIONS)
 
 
 def resources(compiled):
@@ -158,7 +158,7 @@ def main():
                     content = compiled.asm[kind]
                     file = args.output / f"{re.sub('[ ,=]+', '-', name)}.{target}.{kind}"
                     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    title = f"Registers / bytes spilled, both of a thread / kB of shared memory of a program ({gpu.WARPS} warps)"
+    title = "Registers / bytes spilled, both of a thread / kB of shared memory of a program"
     title += f"; K = {SCALES}, C = {COMPONENTS}, Triton {triton.__version__}"
     print_table(title, ["kernel", *args.targets], rows.values())
     if errors:

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("triton")
-from benchmark.gpu_compile import CHANNELS, TARGETS, has_atomics
-
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT))
+from benchmark.gpu_compile import CHANNELS, TARGETS, has_atomics
 
 
 def test_every_kernel_compiles_for_every_target(tmp_path):
