@@ -43,8 +43,8 @@ COMPILE_FLAGS = [
 
 @dataclass(frozen=True)
 class Kernels:
-    """Which CPU kernels are active: "compiled extension", "compiled at first use", "Triton's interpreter" or "reference", and
-    why not a better one."""
+    """Which kernels are active, and why not better ones: on the CPU "compiled extension", "compiled at first use", "reference"
+    or, for tests, "Triton's interpreter"; on GPUs "Triton" or "reference"."""
 
     active: str
     library: Path | None = None

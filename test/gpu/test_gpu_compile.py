@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("triton")
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))
+sys.path.append(str(Path(__file__).parents[2]))
 from benchmark.gpu_compile import CHANNELS, TARGETS, has_atomics
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_every_kernel_compiles_for_every_target(tmp_path):

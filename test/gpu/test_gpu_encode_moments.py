@@ -106,9 +106,18 @@ def test_more_components_than_a_tile_has():
         assert error < 1e-5
 
 
-def test_non_contiguous():
+def strided_copy(value):
+    return torch.stack([value, value], dim=-1)[..., 0]
+
+
+def transposed_copy(value):
+    return value.movedim(0, -1).contiguous().movedim(-1, 0)
+
+
+@pytest.mark.parametrize("copy", [strided_copy, transposed_copy])
+def test_non_contiguous(copy):
     inputs = operands()
-    strided = [torch.stack([value, value], dim=-1)[..., 0] for value in inputs]
+    strided = [copy(value) for value in inputs]
     assert not strided[0].is_contiguous()
     outputs = forward(*inputs, 5)
     plain = *outputs, *backward(*outputs, *inputs)

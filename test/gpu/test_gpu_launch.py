@@ -15,11 +15,11 @@ from torch_gic import GaussianAggregation, GICConv, _library, backend_info
 from torch_gic.ops.encode_moments import reference
 
 pytest.importorskip("triton")
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))
+sys.path.append(str(Path(__file__).parents[2]))
 from benchmark.gpu_compile import encode
 from torch_gic.triton import gpu
 
+ROOT = Path(__file__).parents[2]
 # Operations whose result, or the size of it, has to come from the device before the program goes on.
 WAITING = ("_local_scalar_dense", "nonzero", "unique", "bincount", "masked_select", "equal", "is_nonzero")
 

@@ -58,6 +58,12 @@ def test_responsibilities_equal_those_of_the_reference(tile, monkeypatch):
     assert float((p.amax(dim=1) < 0.99).double().mean()) > 0.1  # soft ones among them
 
 
+def test_non_contiguous():
+    *inputs, num_iterations = arguments()
+    strided = [torch.stack([value, value], dim=1)[:, 0] for value in inputs]
+    assert torch.equal(KERNELS["vigmm"](*strided, num_iterations), KERNELS["vigmm"](*inputs, num_iterations))
+
+
 def test_no_vertices():
     inputs = arguments()
     empty = torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.long)

@@ -6,7 +6,6 @@ each member are then summed in a fixed order. Atomic additions would need no mem
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -35,8 +34,9 @@ def encode_moments_backward(
         return reference_backward(grad_moments, grad_mass, x, distance, prior, weight, member, vertex)
     kind, num_entries = gpu.sum_type(x.dtype), vertex.numel()
     order, ptr = gpu.segments(vertex, num_nodes)
-    grad_x, grad_distance = (torch.zeros_like(value, dtype=kind) for value in (x, distance))
-    grad_prior, grad_weight = torch.zeros_like(prior, dtype=kind), torch.empty_like(weight)
+    # Not by zeros_like, which keeps the strides of a transposed tensor: kernels write rows.
+    grad_x, grad_distance, grad_prior = (value.new_zeros(value.shape, dtype=kind) for value in (x, distance, prior))
+    grad_weight = weight.new_empty(weight.shape)
     operands = [value.contiguous() for value in (grad_moments, grad_mass, x, distance, prior, weight, member)]
     sizes = tiles(scales, components, channels, x.dtype)
 

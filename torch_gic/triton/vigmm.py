@@ -74,6 +74,8 @@ def responsibilities(
     """The responsibilities after the last iteration, in the order of the blocks."""
     graph, begin, width, size, most, num_clusters = blocks
     num_nodes = cluster.numel()
+    diagonal, row, col, value = (tensor.contiguous() for tensor in (diagonal, row, col, value))
+    vertex_weight, ptr, offset, beta = (tensor.contiguous() for tensor in (vertex_weight, ptr, offset, beta))
     p = vertex_weight.new_zeros(size).index_fill(0, begin + cluster - offset[graph], 1)
     product, sums = torch.empty_like(p), vertex_weight.new_empty(3, num_clusters)
     rowptr = torch.searchsorted(row, torch.arange(num_nodes + 1, device=row.device))
