@@ -125,6 +125,22 @@ def test_non_contiguous(copy):
         assert torch.equal(a, b)
 
 
+def test_offsets_beyond_32_bits():
+    """Attributes of more than 2^31 numbers, of which four rows are used: pages that nobody touches take no memory."""
+    generator = torch.Generator().manual_seed(0)
+    rows = 2**31 // 512 + 8
+    used = torch.tensor([0, 5, rows - 3, rows - 1])
+    x = torch.empty(rows, 512, dtype=torch.bfloat16)
+    x[used] = torch.randn(4, 512, generator=generator).bfloat16()
+    distance = torch.rand(rows, 1, 2, generator=generator).bfloat16()
+    prior, weight = torch.zeros(1, 2, dtype=torch.bfloat16), torch.rand(6, 1, generator=generator).bfloat16()
+    member, vertex = torch.tensor([0, 1, 2, 3, 2, 2]), torch.tensor([0, 0, 0, 1, 1, 1])
+    outputs = forward(x, distance, prior, weight, used[member], vertex, 2)
+    few = x[used].float(), distance[used].float(), prior.float(), weight.float()
+    for a, b in zip(outputs, reference(*few, member, vertex, 2), strict=True):
+        assert float((a - b).abs().max() / b.abs().max()) < 2e-2
+
+
 def test_order_of_the_entries_only_rounds():
     *values, weight, member, vertex = operands()
     order = torch.randperm(24, generator=torch.Generator().manual_seed(2))
