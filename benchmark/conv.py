@@ -1,9 +1,9 @@
 """How fast is GICConv? One command, tables, a plot.
 
 A training step (forward and backward) of one layer on real batches, beside the filter product that it cannot avoid and
-other layers; the receptive fields beside products of sparse matrices; growth with the size of the fields; peak memory; an
-epoch of the paper's network beside GIN. All contenders of a row take turns in the same rounds, and their medians are
-compared: times of different rows, or different runs, are not.
+other layers; the receptive fields beside products of sparse matrices; growth with the size of the fields; peak memory. All
+contenders of a row take turns in the same rounds, and their medians are compared: times of different rows, or different
+runs, are not.
 
 What has been measured is kept in the output folder, and a run that was stopped goes on from there.
 """
@@ -20,7 +20,6 @@ import torch_gic
 from torch_gic import receptive_fields
 from torch_gic.ops.adjacency_powers import reference as fields_reference
 
-from .conv_epoch import measure_epoch
 from .conv_growth import measure_entry_memory, measure_growth
 from .conv_layers import COMPONENTS, PRODUCT, SCALES, WIDTHS, kernel_calls, layer_steps, sparse_powers
 from .conv_plot import plot
@@ -119,7 +118,6 @@ PARTS = {
     "fields": measure_fields,
     "growth": measure_growth,
     "memory": measure_entry_memory,
-    "epoch": measure_epoch,
 }
 
 

@@ -1,8 +1,9 @@
 """How good and how fast is the coarsening of VIGMMPool? One command, tables, a plot.
 
 The normalised cut of its clusters beside those of partitioners and other poolers, all asked for a quarter of the vertices;
-the time of a forward pass on real batches; growth of time, memory and cut to graphs of a million vertices. Contenders of a
-table of times take turns in the same rounds, and their medians are compared.
+the time of a forward pass on real batches; growth of time, memory and cut to graphs of a million vertices; how far fields
+reach after coarsening; how sharp the mixture must be. Contenders of a table of times take turns in the same rounds, and their
+medians are compared.
 
 What has been measured is kept in the output folder, and a run that was stopped goes on from there. Contenders need pymetis,
 scikit-learn, torch-geometric-pool and torch-cluster, and are left out without them.
@@ -21,10 +22,18 @@ from .pooling_contenders import print_missing, versions
 from .pooling_cut import measure_cut
 from .pooling_growth import measure_growth
 from .pooling_plot import plot
+from .pooling_precision import measure_precision
+from .pooling_reach import measure_reach
 from .pooling_time import measure_time
 
 DATASETS = ["MUTAG", "ENZYMES", "PROTEINS", "NCI1", "IMDB-BINARY", "REDDIT-BINARY"]
-PARTS = {"cut": measure_cut, "time": measure_time, "growth": measure_growth}
+PARTS = {
+    "cut": measure_cut,
+    "time": measure_time,
+    "growth": measure_growth,
+    "reach": measure_reach,
+    "precision": measure_precision,
+}
 
 
 def parse_args():

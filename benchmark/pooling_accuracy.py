@@ -21,9 +21,12 @@ from tqdm import tqdm
 import torch_gic
 from torch_gic.nn.gic import READOUTS
 
+from .graphs import load_graphs
 from .measure import print_table
 from .pooling_networks import NETWORKS, POOLERS, make_network
-from .training import FOLDS, load_graphs, load_splits, train_fair
+from .protocols import compare, percent, spread
+from .splits import FOLDS, load_splits
+from .training import RECIPES, train_fair
 
 BASE = "vigmm"  # what all others are compared with
 SETTINGS = ("epochs", "hidden", "ratio", "readout")
@@ -66,7 +69,8 @@ def run(job):
             *(config[name] for name in ("hidden", "ratio", "readout")),
             graphs.mean_size(split.training),
         )
-        return config, train_fair(model, graphs, split, config["epochs"], seed)
+        result, curves = train_fair(model, graphs, split, RECIPES["default"], config["epochs"], seed)
+        return config, {**result, "loss": curves["loss"][-1]}
     except Exception as error:
         return config, f"{type(error).__name__}: {error}"
 
@@ -119,29 +123,22 @@ def collect(path, runs):
     return collected
 
 
-def spread(values):
-    return statistics.stdev(values) if len(values) > 1 else float("nan")
+def percents(results, name):
+    return {run: 100 * result[name] for run, result in results.items()}
 
 
-def percent(results, name):
-    values = [100 * result[name] for result in results.values()]
-    mean = f"{statistics.mean(values):.2f}"
-    return f"{mean} ± {spread(values):.2f}" if len(values) > 1 else mean
+def mean_and_spread(results, name):
+    values = list(percents(results, name).values())
+    return percent(statistics.mean(values), spread(values))
 
 
-def compare(results, base):
-    """The mean difference to the base over the runs that both have, its p-values by t-test and Wilcoxon, and their number."""
-    pairs = [100 * (results[run]["test"] - base[run]["test"]) for run in results if run in base]
-    if not pairs or results is base:
+def difference(results, base):
+    """Cells of the comparison with the base: difference, p-values, number of pairs."""
+    found = None if results is base else compare(percents(results, "test"), percents(base, "test"))
+    if found is None:
         return ["-"] * 4
-    row = [f"{statistics.mean(pairs):+.2f}", "-", "-", str(len(pairs))]
-    try:
-        from scipy.stats import ttest_1samp, wilcoxon
-    except ImportError:  # the rest of the table does without
-        return row
-    if len(pairs) > 1 and spread(pairs) > 0:
-        row[1:3] = (f"{test(pairs).pvalue:.3f}" for test in (functools.partial(ttest_1samp, popmean=0), wilcoxon))
-    return row
+    p_values = ("-" if found[test] is None else f"{found[test]:.3f}" for test in ("t", "wilcoxon"))
+    return [f"{found['difference']:+.2f}", *p_values, str(found["pairs"])]
 
 
 def print_tables(collected, epochs):
@@ -150,9 +147,11 @@ def print_tables(collected, epochs):
     for (dataset, network), poolers in collected.items():
         rows = []
         for pooler, results in poolers.items():
-            accuracies = [percent(results, name) for name in ("test", "validation", "validation_last")]
+            accuracies = [mean_and_spread(results, name) for name in ("test", "validation", "validation_last")]
             seconds = statistics.mean(result["seconds"] for result in results.values()) / epochs
-            rows.append([pooler, str(len(results)), *accuracies, f"{seconds:.2f}", *compare(results, poolers.get(BASE, {}))])
+            rows.append(
+                [pooler, str(len(results)), *accuracies, f"{seconds:.2f}", *difference(results, poolers.get(BASE, {}))]
+            )
         print_table(f"{dataset}, {network}", columns, rows)
     print(
         "\n±: standard deviation over all runs (seeds and folds). Validation is that of the epoch it chose, so too high; last"
@@ -188,7 +187,7 @@ def plot(collected, path):
             axis.errorbar(
                 [statistics.mean(v) for v in values.values()],
                 [rows.index(name) + shift for name in values],
-                xerr=[spread(v) / len(v) ** 0.5 for v in values.values()],
+                xerr=[(spread(v) or 0) / len(v) ** 0.5 for v in values.values()],
                 capsize=2,
                 label=network,
                 **style,

@@ -8,12 +8,13 @@ call.
 import math
 
 import torch
-from torch_geometric.nn import BatchNorm, Linear, global_max_pool, global_mean_pool
 from torch_geometric.nn.pool.select import SelectOutput
 from torch_geometric.utils import cumsum
 
 from torch_gic import GIC, VIGMMPool
 from torch_gic.nn.vigmm_select import VIGMMSelect
+
+from .blocks import BlockNetwork, GINBlock
 
 SCALES, COMPONENTS = 3, 3  # of GIC: fewer than in the paper, for the sake of time
 
@@ -131,60 +132,11 @@ def make_pools(pooler, hidden, ratio, mean_size):
     return [factory(hidden, ratio, size) for size in (mean_size, math.ceil(ratio * mean_size))] if factory else []
 
 
-def read_out(levels, batch_size):
-    """The maximum and the mean over each graph, of all levels: pairs of attributes and batch."""
-    readouts = (global_max_pool, global_mean_pool)
-    return torch.cat([readout(x, batch, batch_size) for x, batch in levels for readout in readouts], dim=1)
-
-
-class GINBlock(torch.nn.Module):
-    """GIN's convolution (eps = 0) with weighted edges, which PyG's has not; batch normalisation and ReLU."""
-
-    def __init__(self, in_channels, out_channels):
-        super().__init__()
-        self.mlp = torch.nn.Sequential(
-            Linear(in_channels, out_channels),
-            BatchNorm(out_channels, allow_single_element=True),
-            torch.nn.ReLU(),
-            Linear(out_channels, out_channels),
-            BatchNorm(out_channels, allow_single_element=True),
-            torch.nn.ReLU(),
-        )
-
-    def forward(self, x, edge_index, edge_weight):
-        message = x[edge_index[0]]
-        if edge_weight is not None:
-            message = message * edge_weight.unsqueeze(1)
-        return self.mlp(x.index_add(0, edge_index[1], message))
-
-
-class GINNetwork(torch.nn.Module):
-    """GIN with pooling between its three convolutions; of all levels it reads out the maximum and the mean."""
-
-    def __init__(self, in_channels, num_classes, hidden, readout):
-        super().__init__()
-        self.readout = readout
-        self.convs = torch.nn.ModuleList(GINBlock(channels, hidden) for channels in (in_channels, hidden, hidden))
-        self.classifier = torch.nn.Sequential(
-            Linear(hidden if readout == "last" else 6 * hidden, hidden), torch.nn.ReLU(), Linear(hidden, num_classes)
-        )
-        self.pools = torch.nn.ModuleList()
-
-    def forward(self, x, edge_index, edge_weight=None, batch=None, *, batch_size=None):
-        levels = []
-        for number, conv in enumerate(self.convs):
-            if 0 < number <= len(self.pools):
-                x, edge_index, edge_weight, batch, _ = self.pools[number - 1](x, edge_index, edge_weight, batch)
-            x = conv(x, edge_index, edge_weight)
-            levels.append((x, batch))
-        out = global_max_pool(x, batch, batch_size) if self.readout == "last" else read_out(levels, batch_size)
-        return self.classifier(out)
-
-
 def make_network(network, pooler, in_channels, num_classes, hidden, ratio, readout, mean_size):
     """The network with this pooling. Poolings are made last: with the same seed, all else starts from the same weights."""
     if network == "GIN":
-        model = GINNetwork(in_channels, num_classes, hidden, readout)
+        blocks = [GINBlock(channels, hidden) for channels in (in_channels, hidden, hidden)]
+        model = BlockNetwork(blocks, [hidden] * 3, num_classes, hidden, readout)
         model.pools.extend(make_pools(pooler, hidden, ratio, mean_size))
         return model
     architecture = f"C({hidden})-P({ratio})-C({hidden})-P({ratio})-C({hidden})-P-FC({hidden})"

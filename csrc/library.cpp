@@ -8,6 +8,8 @@ STABLE_TORCH_LIBRARY_IMPL(torch_gic, CPU, m) {
   m.impl("adjacency_powers", TORCH_BOX(&torch_gic::adjacency_powers_cpu));
   m.impl("encode_moments", TORCH_BOX(&torch_gic::encode_moments_cpu));
   m.impl("encode_moments_backward", TORCH_BOX(&torch_gic::encode_moments_backward_cpu));
+  m.impl("fold_filter", TORCH_BOX(&torch_gic::fold_filter_cpu));
+  m.impl("fold_filter_backward", TORCH_BOX(&torch_gic::fold_filter_backward_cpu));
   m.impl("undirected_graph", TORCH_BOX(&torch_gic::undirected_graph_cpu));
   m.impl("structural_rank", TORCH_BOX(&torch_gic::structural_rank_cpu));
   m.impl("merge_clusters", TORCH_BOX(&torch_gic::merge_clusters_cpu));

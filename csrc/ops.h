@@ -20,6 +20,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> encode_moments_backward_cpu(Tensor gr
                                                                        Tensor distance, Tensor prior, Tensor weight,
                                                                        Tensor member, Tensor vertex);
 
+std::tuple<Tensor, Tensor> fold_filter_cpu(Tensor weight, Tensor mu, Tensor sigma);
+
+std::tuple<Tensor, Tensor, Tensor> fold_filter_backward_cpu(Tensor grad_moments, Tensor grad_mass, Tensor weight,
+                                                            Tensor mu, Tensor sigma);
+
 std::tuple<Tensor, Tensor, Tensor, Tensor> undirected_graph_cpu(Tensor edge_index, Tensor edge_weight, Tensor batch,
                                                                 int64_t num_graphs);
 

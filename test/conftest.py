@@ -1,7 +1,9 @@
 """Graphs that many tests share: random ones, and the odd ones that break software."""
 
 import os
+import sys
 import zipfile
+from pathlib import Path
 
 # GPU kernels are tested without a GPU, in Triton's interpreter, which has to be chosen before anything imports Triton.
 os.environ["TRITON_INTERPRET"] = "1"
@@ -9,6 +11,8 @@ os.environ["TRITON_INTERPRET"] = "1"
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
+
+sys.path.append(str(Path(__file__).parents[1]))  # for the benchmarks; after what is installed, which is what is tested
 
 
 def random_graph(num_nodes=12, num_edges=30, channels=5, seed=0, directed=False, dtype=torch.float64):

@@ -46,7 +46,7 @@ def test_gpu_cost():
 
 
 def test_help():
-    for module in ("conv", "pooling", "pooling_accuracy", "gpu_cost"):
+    for module in ("conv", "epoch", "gpu_cost", "graph_classification", "pooling", "pooling_accuracy", "reproduce"):
         assert "--help" in run(module, "--help")
 
 
@@ -102,7 +102,21 @@ def test_pooling_accuracy_of_tgp(accuracy, tmp_path):
 
 def test_pooling(archive, tmp_path):
     settings = ["--datasets", "RINGS", "--data-url", archive, "--root", tmp_path / "data", "--output", tmp_path]
-    settings += ["--parts", "cut", "time", "--rounds", 1, "--threads", 1, "--cut-vertices", 20, "--trained-graphs", 1]
+    settings += [
+        "--parts",
+        "cut",
+        "time",
+        "reach",
+        "precision",
+        "--rounds",
+        1,
+        "--threads",
+        1,
+        "--cut-vertices",
+        20,
+        "--trained-graphs",
+        1,
+    ]
     out = run("pooling", *settings)
     assert "Normalised cut, mean over the graphs" in out
     assert "RINGS: 16 graphs, 80 vertices" in out
@@ -118,6 +132,11 @@ def test_pooling(archive, tmp_path):
             assert f"cut/RINGS/{name}" not in results
     assert results["cut/RINGS/vigmm"]["all"]["used"] == 1
     assert results["cut/RINGS/vigmm"]["all"]["graphs"] in (3, 4, 5)  # rings of 4 and 6 vertices, 20 together
+
+    fine, hidden, coarse, coarsest = results["reach/RINGS/random"]
+    assert 0 < fine <= coarse <= coarsest <= 1  # of rings of 4 and 6 vertices: three steps reach all
+    assert 0 <= hidden <= 1
+    assert all(0 <= value <= 1 for value in results["precision/RINGS/16"])
 
     results["cut/RINGS/vigmm"]["all"]["cut"] = 12.345
     (tmp_path / "pooling.json").write_text(json.dumps(results))

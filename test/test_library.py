@@ -159,5 +159,5 @@ def test_info_here():
     info = torch_gic.backend_info()
     assert info.versions["torch"] == torch.__version__
     coarsening = {"undirected_graph", "structural_rank", "merge_clusters", "move_vertices", "vigmm"}
-    assert set(info.ops) == {"receptive_fields", "gaussian_filter", *coarsening}
+    assert set(info.ops) == {"receptive_fields", "encode_moments", "fold_filter", *coarsening}
     assert info.cpu in str(info)

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("triton")
-sys.path.append(str(Path(__file__).parents[2]))
 from benchmark.gpu_compile import CHANNELS, TARGETS, has_atomics
 
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,7 @@
 """The operations, each once in plain PyTorch: the reference that compiled kernels are tested against."""
 
 from torch_gic.ops.encode_moments import encode_moments
+from torch_gic.ops.fold_filter import fold_filter
 from torch_gic.ops.gaussian_encode import component_posterior, gaussian_encode
 from torch_gic.ops.gaussian_filter import gaussian_filter
 from torch_gic.ops.merge_clusters import merge_clusters
@@ -16,7 +17,8 @@ from torch_gic.ops.vigmm_select import vigmm_select
 # The name of the dispatcher's operator behind each.
 OP_NAMES = {
     "receptive_fields": "adjacency_powers",
-    "gaussian_filter": "encode_moments",
+    "encode_moments": "encode_moments",
+    "fold_filter": "fold_filter",
     "undirected_graph": "undirected_graph",
     "structural_rank": "structural_rank",
     "merge_clusters": "merge_clusters",
@@ -31,6 +33,7 @@ __all__ = [
     "component_posterior",
     "cut_kernel",
     "encode_moments",
+    "fold_filter",
     "gaussian_encode",
     "gaussian_filter",
     "laplacian_kernel",

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from torch_gic.ops.encode_moments import encode_moments
+from torch_gic.ops.fold_filter import fold_filter
 
 
 def gaussian_filter(
@@ -29,8 +30,8 @@ def gaussian_filter(
         \frac{\partial \zeta}{\partial \mu} = \frac{X_1 - \mu S_1}{\sigma^2}, \qquad
         \frac{\partial \zeta}{\partial \sigma} = \frac{X_2 - 2 \mu X_1 + \mu^2 S_1}{\sigma^3} - \frac{S_0}{\sigma},
 
-    so that :math:`\mu` and :math:`\sigma` can go into the filter's weights instead. Attributes and means are taken relative to
-    the mean of all means: numbers that then still cancel are those of components many deviations apart.
+    so that :math:`\mu` and :math:`\sigma` can go into the filter's weights instead (:func:`fold_filter`). Attributes and means
+    are taken relative to the mean of all means: numbers that then still cancel are those of components many deviations apart.
 
     Shapes:
         - **input:** as of :func:`gaussian_encode`, with a weight :math:`(F_{out}, K \cdot C \cdot 2 \cdot d)`
@@ -47,22 +48,8 @@ def gaussian_filter(
     moments, mass = encode_moments(x, distance, prior, field_weight.to(x.dtype), member, vertex, num_nodes)
 
     weight, bias = weight.to(x.dtype), None if bias is None else bias.to(x.dtype)
-    inverse = 1 / sigma
-    # With fewer vertices than filters, the gradients are smaller than the weights. A traced model cannot know.
-    if not torch.compiler.is_compiling() and num_nodes < weight.size(0):
-        first, second = moments.unbind(dim=3)
-        total, count = mass.unsqueeze(-1).unbind(dim=3)
-        to_mu = (first - mu * total) * inverse.square()
-        to_sigma = (second - mu * (2 * first - mu * total)) * inverse.pow(3) - count * inverse
-        out = F.linear(torch.stack([to_mu, to_sigma], dim=3).flatten(start_dim=1), weight, bias)
-    else:
-        from_mu, from_sigma = weight.view(weight.size(0), *mu.shape[:2], 2, mu.size(2)).unbind(dim=3)
-        first, second = from_mu * inverse.square(), from_sigma * inverse.pow(3)
-        to_total = (mu.square() * second).sum(-1) - (mu * first).sum(-1)
-        to_count = -(from_sigma * inverse).sum(-1)
-        to_moments = torch.stack([first - 2 * mu * second, second], dim=3).flatten(start_dim=1)
-        to_mass = torch.stack([to_total, to_count], dim=3).flatten(start_dim=1)
-        out = F.linear(moments.flatten(start_dim=1), to_moments) + F.linear(mass.flatten(start_dim=1), to_mass, bias)
+    to_moments, to_mass = fold_filter(weight, mu, sigma)
+    out = F.linear(moments.flatten(start_dim=1), to_moments) + F.linear(mass.flatten(start_dim=1), to_mass, bias)
     return out if torch.is_autocast_enabled(x.device.type) else out.to(dtype)
 
 

@@ -17,7 +17,8 @@ from torch_gic.ops.vertex_kernels import VertexKernel, cut_kernel, laplacian_ker
 from torch_gic.ops.vigmm import vigmm
 
 # In the cut kernel, w_i D_ic differs between clusters by about 1 / cluster size: precisions are multiples of that size.
-# EM loses clusters to the largest one below this (on REDDIT-BINARY, whose hubs tempt the most; from 4 on elsewhere).
+# EM loses clusters to the largest one below this (on REDDIT-BINARY, whose hubs tempt the most; from 4 on elsewhere):
+# `python -m benchmark.pooling --parts precision` shows it.
 SHARPNESS = 16
 # The gradient comes from responsibilities that are not quite 1: at this precision most are above 0.9, and at 16 none is left.
 GRADIENT_SHARPNESS = 4

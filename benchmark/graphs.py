@@ -1,0 +1,98 @@
+"""All graphs of a data set in a few long tensors: batches are cut out of them, many times as fast as by a DataLoader."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+from torch_geometric.utils import cumsum, degree
+
+from torch_gic import ReceptiveFields
+
+from .data import load_dataset
+
+
+class GraphBatch(NamedTuple):
+    x: Tensor
+    edge_index: Tensor
+    batch: Tensor
+    y: Tensor
+    fields: tuple[Tensor, Tensor] | None
+
+
+class Graphs:
+    """The graphs, their receptive fields if the data set has them, and their attributes.
+
+    Attributes are the one-hot label and the degree, or the degree alone where there are no labels.
+    """
+
+    def __init__(self, dataset):
+        data = Batch.from_data_list(list(dataset))
+        self.num_classes = dataset.num_classes
+        self.y = data.y
+        self.node_start = data.ptr
+        self.edges = _Pairs(data.edge_index, data.batch, len(dataset))
+        self.fields = _Pairs(data.field_index, data.batch, len(dataset)) if "field_index" in data else None
+        self.field_weight = data.field_weight if self.fields else None
+        self.graph = data.batch
+        self.labels = data.x if dataset.num_node_labels > 0 else torch.empty(data.num_nodes, 0)
+        self.degree = degree(data.edge_index[1], data.num_nodes)
+        self.x = None
+
+    @property
+    def num_features(self):
+        return self.labels.size(1) + 1
+
+    def scale(self, training):
+        """Makes the attributes: the degree gets zero mean and unit variance on these graphs, the ones to train on."""
+        known = self.degree[torch.isin(self.graph, training)]
+        scaled = (self.degree - known.mean()) / known.std().clamp(min=1e-6)
+        self.x = torch.cat([self.labels, scaled.unsqueeze(1)], dim=1)
+
+    def sizes(self):
+        return self.node_start.diff()
+
+    def mean_size(self, graphs):
+        return float(self.sizes()[graphs].double().mean())
+
+    def batch(self, graphs):
+        size = self.sizes()[graphs]
+        shift = cumsum(size)[:-1] - self.node_start[graphs]
+        edge_index, _ = self.edges.take(graphs, shift)
+        fields = None
+        if self.fields:
+            field_index, positions = self.fields.take(graphs, shift)
+            fields = field_index, self.field_weight[positions]
+        batch = torch.arange(graphs.numel()).repeat_interleave(size)
+        return GraphBatch(self.x[_ranges(self.node_start[graphs], size)], edge_index, batch, self.y[graphs], fields)
+
+    def batches(self, graphs, batch_size):
+        return [self.batch(part) for part in graphs.split(batch_size)]
+
+
+class _Pairs:
+    """Pairs of vertices, graph by graph: edges, or members of fields."""
+
+    def __init__(self, index, batch, num_graphs):
+        self.index = index
+        self.start = cumsum(torch.bincount(batch[index[0]], minlength=num_graphs))
+
+    def take(self, graphs, shift):
+        """The pairs of some graphs, whose vertices are renumbered by the shift, and where these pairs stand."""
+        count = self.start.diff()[graphs]
+        positions = _ranges(self.start[graphs], count)
+        return self.index[:, positions] + shift.repeat_interleave(count), positions
+
+
+def _ranges(start, length):
+    """The numbers from each start on, as many as its length says, one range after the other."""
+    return torch.arange(int(length.sum())) + (start - cumsum(length)[:-1]).repeat_interleave(length)
+
+
+def load_graphs(args, name, num_scales=None, max_neighbors=None):
+    """The graphs of a data set, with fields if scales are asked for: these are computed once and kept on disk."""
+    if num_scales is None:
+        return Graphs(load_dataset(args, name))
+    folder = f"scales{num_scales}" + (f"-of-{max_neighbors}" if max_neighbors else "")
+    fields = ReceptiveFields(num_scales, max_neighbors=max_neighbors)
+    return Graphs(load_dataset(args, name, folder, pre_transform=fields))
