@@ -1,6 +1,7 @@
 # Everything from a fresh checkout: each command makes its own virtual environment and installs what it needs.
 #   make demo        trains GIC beside GCN and GIN on the embedded data set, offline
 #   make test        runs the tests
+#   make test-gpu    tests the GPU kernels in Triton's interpreter and compiles them for real GPUs; none is needed
 #   make test-slow   runs the tests that take minutes (TORCH_GIC_DATA: folder or URL of TUDataset zip files)
 #   make test-old-cpu  runs the tests of the kernels on an emulated processor of 2008 without AVX (needs qemu-user)
 #   make lint        checks style and types
@@ -9,18 +10,24 @@
 PYTHON ?= python3
 VENV ?= .venv
 TORCH ?= torch==2.13.0
+# The one that goes with it.
+TRITON ?= triton==3.7.1
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
 
-.PHONY: demo test test-slow test-old-cpu lint format clean
+.PHONY: demo test test-gpu test-slow test-old-cpu lint format clean
 
 demo: $(VENV)/benchmark
 	$(BIN)/python examples/quickstart.py
 
 test: $(VENV)/test
 	$(BIN)/pytest
+
+test-gpu: $(VENV)/triton
+	$(BIN)/pytest test/gpu
+	$(BIN)/python -m benchmark.gpu_compile
 
 test-slow: $(VENV)/test
 	$(BIN)/pytest -m slow
@@ -50,6 +57,10 @@ $(VENV)/bin/python:
 $(VENV)/torch: | $(BIN)/python
 	@echo "Installing PyTorch (once)"
 	$(PIP) "$(TORCH)"
+	@touch $@
+
+$(VENV)/triton: $(VENV)/test
+	$(PIP) "$(TRITON)"
 	@touch $@
 
 # The package with the extra that the file is named after.

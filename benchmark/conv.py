@@ -29,7 +29,9 @@ from .measure import Results, median_times, peak_megabytes, print_table
 
 def load_batch(args, name):
     torch.manual_seed(0)
-    batch = next(iter(DataLoader(load_dataset(args, name), batch_size=args.graphs, shuffle=True)))
+    with torch.device("cpu"):
+        batch = next(iter(DataLoader(load_dataset(args, name), batch_size=args.graphs, shuffle=True)))
+    batch = batch.to(args.device)
     return batch, receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, num_scales=SCALES)
 
 
@@ -130,7 +132,8 @@ def parse_args():
         help="names in the TU collection (default: %(default)s)",
     )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure (default: all)")
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="(default: 1 2)")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="on the CPU (default: 1 2)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: also of ROCm (default: cpu)")
     parser.add_argument("--rounds", type=int, default=9, help="(default: 9)")
     parser.add_argument("--graphs", type=int, default=100, help="graphs in a batch (default: 100)")
     parser.add_argument("--root", type=Path, default=Path("data"), help="where PyG keeps the data (default: data)")
@@ -139,6 +142,10 @@ def parse_args():
         "--output", type=Path, default=Path("results"), help="folder of conv.json and conv.png (default: results)"
     )
     args = parser.parse_args()
+    if args.device == "cuda":
+        if not torch.cuda.is_available():
+            parser.error("Expected a GPU for --device cuda (got a PyTorch that finds none)")
+        args.threads = args.threads[:1]
     if args.rounds < 1:
         parser.error(f"Expected --rounds to be at least 1 (got {args.rounds})")
     return args
@@ -146,7 +153,13 @@ def parse_args():
 
 def main():
     args = parse_args()
+    with torch.device(args.device):
+        measure(args)
+
+
+def measure(args):
     warnings.filterwarnings("ignore", message="Sparse")  # CSR is "in beta", says every product
+    print(torch_gic.backend_info())
     results = Results(args.output / "conv.json", torch_gic=torch_gic.__version__, graphs=args.graphs, rounds=args.rounds)
     print(", ".join(f"{key} {value}" for key, value in results.values["made by"].items()))
     with tqdm(bar_format="{desc} round {n}, {elapsed}") as progress:

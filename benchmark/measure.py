@@ -26,8 +26,10 @@ def median_times(calls, rounds, progress):
         for name, call in calls.items():
             if name in slow and number > LONG_ROUNDS:
                 continue
+            synchronize()
             start = time.perf_counter()
             call()
+            synchronize()
             seconds = time.perf_counter() - start
             if number > 0:
                 times[name].append(1000 * seconds)
@@ -37,8 +39,25 @@ def median_times(calls, rounds, progress):
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def synchronize():
+    """Waits for the GPU, if one is in use: it works on while the program goes on."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def on_gpu():
+    return torch.get_default_device().type == "cuda"
+
+
 def peak_megabytes(call):
-    """What the process holds at most during a call, above what it holds before; None where the system does not tell."""
+    """What the process holds at most during a call, on the device that computes, above what it holds before; None where the
+    system does not tell."""
+    if on_gpu():
+        call()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        call()
+        return (torch.cuda.max_memory_allocated() - before) / 2**20
     if platform.system() != "Linux":
         return None
     call()
@@ -50,6 +69,8 @@ def peak_megabytes(call):
 
 
 def available_megabytes():
+    if on_gpu():
+        return torch.cuda.mem_get_info()[0] / 2**20
     if platform.system() != "Linux":
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
     lines = Path("/proc/meminfo").read_text().splitlines()
@@ -101,7 +122,9 @@ def describe_machine():
     info = Path("/proc/cpuinfo")
     if info.exists():
         model = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line), model)
+    gpu = {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda or torch.version.hip} if on_gpu() else {}
     return {
+        **gpu,
         "processor": model,
         "cores": os.cpu_count(),
         "vectors": torch.backends.cpu.get_cpu_capability(),

@@ -1,8 +1,12 @@
 """Graphs that many tests share: random ones, and the odd ones that break software."""
 
+import os
 import sys
 import zipfile
 from pathlib import Path
+
+# GPU kernels are tested without a GPU, in Triton's interpreter, which has to be chosen before anything imports Triton.
+os.environ["TRITON_INTERPRET"] = "1"
 
 import pytest
 import torch

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,10 +35,18 @@ def test_conv(archive, tmp_path):
     assert "1234567.0 ms" in run("conv", *settings)  # what was measured is not measured again
     assert "Delete it, or choose another --output" in run("conv", *settings, "--rounds", 2, fails=True)
     assert "--rounds to be at least 1" in run("conv", *settings, "--rounds", 0, fails=True)
+    if not torch.cuda.is_available():
+        assert "Expected a GPU for --device cuda" in run("conv", *settings, "--device", "cuda", fails=True)
+
+
+def test_gpu_cost():
+    out = run("gpu_cost", "--entries", 126)
+    assert "126 entries a field" in out
+    assert out.count("A training step on") == 4
 
 
 def test_help():
-    for module in ("conv", "epoch", "graph_classification", "pooling", "pooling_accuracy", "reproduce"):
+    for module in ("conv", "epoch", "gpu_cost", "graph_classification", "pooling", "pooling_accuracy", "reproduce"):
         assert "--help" in run(module, "--help")
 
 

@@ -59,7 +59,7 @@ def test_reference_on_request(pure):
 
 
 def test_a_slip_of_the_pen(pure):
-    with pytest.raises(AssertionError, match=r"TORCH_GIC_KERNELS to be 'auto' or 'reference' .got 'refrence'"):
+    with pytest.raises(AssertionError, match=r"TORCH_GIC_KERNELS to be 'auto', 'reference' or 'triton' .got 'refrence'"):
         run(pure, TORCH_GIC_KERNELS="refrence")
 
 

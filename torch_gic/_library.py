@@ -1,7 +1,8 @@
 """Finds the compiled kernels: the extension built at installation, else one compiled at first use, else none.
 
 Every operation is declared in Python with a plain PyTorch reference; a compiled library only adds faster CPU kernels to
-the same names. So a kernel that is missing is no error: what went wrong is kept, and :func:`backend_info` tells it.
+the same names, and Triton kernels for GPUs. So a kernel that is missing is no error: what went wrong is kept, and
+:func:`backend_info` tells it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +27,8 @@ import torch
 PACKAGE = Path(__file__).parent
 OPS = torch.library.Library("torch_gic", "DEF")
 F = TypeVar("F", bound=Callable[..., Any])
+REFERENCES: dict[str, Callable[..., Any]] = {}
+FAILED_ON_GPU: dict[str, str] = {}  # what was said
 # What both builds (setup.py and the one at first use) pass to the compiler. The floor of the stable ABI is torch 2.10.
 COMPILE_FLAGS = [
     "-O3",
@@ -39,7 +43,8 @@ COMPILE_FLAGS = [
 
 @dataclass(frozen=True)
 class Kernels:
-    """Which CPU kernels are active: "compiled extension", "compiled at first use" or "reference", and why not a better one."""
+    """Which kernels are active, and why not better ones: on the CPU "compiled extension", "compiled at first use", "reference"
+    or, for tests, "Triton's interpreter"; on GPUs "Triton" or "reference"."""
 
     active: str
     library: Path | None = None
@@ -51,12 +56,19 @@ def load_kernels() -> Kernels:
     """Loads the kernels once; later calls return what the first one found.
 
     ``TORCH_GIC_KERNELS=reference`` keeps to the references; ``TORCH_GIC_CACHE`` says where compiled kernels are kept.
+    ``TORCH_GIC_KERNELS=triton`` runs the GPU kernels on the CPU, in Triton's interpreter: slowly, for tests.
     """
-    wanted = os.environ.get("TORCH_GIC_KERNELS", "auto")
-    if wanted not in ("auto", "reference"):
-        raise ValueError(f"Expected TORCH_GIC_KERNELS to be 'auto' or 'reference' (got {wanted!r})")
+    wanted = _wanted()
     if wanted == "reference":
         return Kernels("reference", reason="TORCH_GIC_KERNELS=reference is set")
+    if wanted == "triton":
+        if os.environ.get("TRITON_INTERPRET") != "1":
+            raise ValueError("Expected TRITON_INTERPRET=1 beside TORCH_GIC_KERNELS=triton: else they run on GPUs only")
+        from torch_gic.triton import KERNELS
+
+        for name, kernel in KERNELS.items():
+            OPS.impl(name, kernel, "CPU")
+        return Kernels("Triton's interpreter", reason="TORCH_GIC_KERNELS=triton is set")
     reasons = []
     for built in sorted(PACKAGE.glob("_C*.so")):
         try:
@@ -75,6 +87,47 @@ def load_kernels() -> Kernels:
     return Kernels("reference", reason="; ".join(reasons))
 
 
+def _wanted() -> str:
+    wanted = os.environ.get("TORCH_GIC_KERNELS", "auto")
+    if wanted not in ("auto", "reference", "triton"):
+        raise ValueError(f"Expected TORCH_GIC_KERNELS to be 'auto', 'reference' or 'triton' (got {wanted!r})")
+    return wanted
+
+
+@functools.cache
+def load_gpu_kernels() -> Kernels:
+    """Registers the Triton kernels, once, for the tensors of CUDA and of ROCm, which calls itself CUDA in PyTorch."""
+    if _wanted() == "reference":
+        return Kernels("reference", reason="TORCH_GIC_KERNELS=reference is set")
+    try:
+        from torch_gic.triton import KERNELS
+    except Exception as error:  # absent, or too old or too new for this package: whatever it is, the references run
+        return Kernels("reference", reason=f"Triton did not load ({_first_line(error)})")
+    for name, kernel in KERNELS.items():
+        OPS.impl(name, or_reference(name, kernel), "CUDA")
+    return Kernels("Triton")
+
+
+LOADERS = {"cpu": load_kernels, "cuda": load_gpu_kernels}
+
+
+def or_reference(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that gives way to the reference, for good, when it fails: if its GPU is too old, for instance."""
+
+    def run(*arguments: Any) -> Any:
+        if name not in FAILED_ON_GPU:
+            try:
+                return kernel(*arguments)
+            except (TypeError, ValueError, torch.OutOfMemoryError):  # of bad arguments, and of memory that others hold
+                raise
+            except Exception as error:
+                FAILED_ON_GPU[name] = _first_line(error)
+                warnings.warn(f"torch_gic: '{name}' runs as reference, Triton failed ({FAILED_ON_GPU[name]})", stacklevel=2)
+        return REFERENCES[name](*arguments)
+
+    return run
+
+
 def register_reference(name: str) -> Callable[[F], F]:
     """Registers a function as what computes an operation wherever no kernel does.
 
@@ -84,11 +137,14 @@ def register_reference(name: str) -> Callable[[F], F]:
 
     def register(function: F) -> F:
         def fallback(*arguments: Any) -> Any:
-            load_kernels()
-            if arguments[0].is_cpu and has_cpu_kernel(name):
-                return getattr(torch.ops.torch_gic, name)(*arguments)
+            device = arguments[0].device.type
+            if device in LOADERS:
+                LOADERS[device]()
+                if has_kernel(name, device.upper()):
+                    return getattr(torch.ops.torch_gic, name)(*arguments)
             return function(*arguments)
 
+        REFERENCES[name] = function
         OPS.impl(name, fallback, "CompositeExplicitAutograd")
         return function
 
@@ -96,7 +152,11 @@ def register_reference(name: str) -> Callable[[F], F]:
 
 
 def has_cpu_kernel(name: str) -> bool:
-    return torch._C._dispatch_has_kernel_for_dispatch_key(f"torch_gic::{name}", "CPU")
+    return has_kernel(name, "CPU")
+
+
+def has_kernel(name: str, key: str) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(f"torch_gic::{name}", key)
 
 
 def _compile() -> Path:
@@ -157,6 +217,8 @@ class BackendInfo:
     cpu: str
     library: Path | None
     reason: str | None
+    gpu: str
+    gpu_reason: str | None
     ops: dict[str, str]
     versions: dict[str, str | None]
 
@@ -164,6 +226,9 @@ class BackendInfo:
         lines = [f"CPU kernels: {self.cpu}" + (f" ({self.library})" if self.library else "")]
         if self.reason:
             lines.append(f"  because: {self.reason}")
+        lines.append(f"GPU kernels: {self.gpu}")
+        if self.gpu_reason:
+            lines.append(f"  because: {self.gpu_reason}")
         lines += [f"  {name}: {backend}" for name, backend in self.ops.items()]
         lines += [f"{package}: {version or 'not installed'}" for package, version in self.versions.items()]
         return "\n".join(lines)
@@ -179,13 +244,24 @@ def backend_info() -> BackendInfo:
     """
     from torch_gic.ops import OP_NAMES
 
-    kernels = load_kernels()
-    ops = {}
+    kernels, gpu_kernels = load_kernels(), load_gpu_kernels()
+    compiled = "C++" if kernels.library else kernels.active
+    reference, ops = "PyTorch reference", {}
     for name, operator in OP_NAMES.items():
-        ops[name] = "C++ on the CPU, PyTorch reference elsewhere" if has_cpu_kernel(operator) else "PyTorch reference"
+        on_cpu = compiled if has_kernel(operator, "CPU") else reference
+        on_gpu = "Triton" if has_kernel(operator, "CUDA") and operator not in FAILED_ON_GPU else reference
+        ops[name] = reference if on_cpu == on_gpu == reference else f"{on_cpu} on the CPU, {on_gpu} on GPUs"
+    reasons = [gpu_kernels.reason] if gpu_kernels.reason else []
+    reasons += [f"{operator} failed on the GPU ({error})" for operator, error in FAILED_ON_GPU.items()]
     packages = ("torch", "torch-geometric", "torch-scatter", "torch-sparse", "triton")
     return BackendInfo(
-        kernels.active, kernels.library, kernels.reason, ops, {package: _version(package) for package in packages}
+        kernels.active,
+        kernels.library,
+        kernels.reason,
+        gpu_kernels.active,
+        "; ".join(reasons) or None,
+        ops,
+        {package: _version(package) for package in packages},
     )
 
 

@@ -22,6 +22,13 @@ def test_graph_is_the_symmetric_part_in_units_of_its_heaviest_edge():
     assert bool((position.diff() > 0).all())
 
 
+def test_weights_in_half_precision():
+    data = random_graph(12, 20, directed=True)
+    weight, batch = data.edge_weight.bfloat16(), torch.zeros(12, dtype=torch.long)
+    graph, same = (undirected_graph(data.edge_index, w, batch, 1) for w in (weight, weight.double()))
+    torch.testing.assert_close(graph.weight, same.weight)
+
+
 def test_volume_of_a_vertex_without_an_edge_is_the_mean_weight():
     graph = undirected_graph(torch.tensor([[0, 1], [1, 2]]), torch.tensor([1.0, 3.0]), torch.tensor([0, 0, 0, 0, 1]), 2)
     volume = vertex_volume(graph, torch.tensor([0, 0, 0, 0, 1]), 2)

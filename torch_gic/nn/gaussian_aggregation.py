@@ -96,7 +96,8 @@ class GaussianAggregation(Aggregation):
             if ptr is None:
                 index = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
             else:
-                index = torch.repeat_interleave(torch.arange(ptr.numel() - 1, device=x.device), ptr.diff())
+                sets = torch.arange(ptr.numel() - 1, device=x.device)
+                index = torch.repeat_interleave(sets, ptr.diff(), output_size=x.size(0))
         if dim_size is None:
             dim_size = ptr.numel() - 1 if ptr is not None else int(index.max()) + 1 if index.numel() > 0 else 0
         if weight is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import torch
 from torch import Tensor
 from torch_geometric.utils import cumsum
@@ -46,17 +48,17 @@ def reference(
 ) -> tuple[Tensor, Tensor]:
     """All rows at once, one power after the other: T_1, T_1 T_2, ..., T_1 ... T_K."""
     dtype, present = weight.dtype, weight > 0
-    row, col, value = _sum_duplicates(row[present], col[present], weight[present].double(), num_nodes)
-    transitions = _transitions(row, col, value, num_nodes, num_scales)
+    row, col, value = sum_duplicates(row[present], col[present], weight[present].double(), num_nodes)
+    steps = transitions(row, col, value, num_nodes, num_scales)
     if max_neighbors is not None:
-        followed = _strongest(row, transitions[0], max_neighbors)  # the edges that walks may take
-        row, col, transitions = row[followed], col[followed], [transition[followed] for transition in transitions]
+        followed = _strongest(row, steps[0], max_neighbors)  # the edges that walks may take
+        row, col, steps = row[followed], col[followed], [step[followed] for step in steps]
 
     vertices = torch.arange(num_nodes, device=row.device)
     walk = (vertices, vertices, value.new_ones(num_nodes))
     scales = []
-    for transition in transitions:
-        walk = _extend(walk, row, col, transition, num_nodes)
+    for step in steps:
+        walk = _extend(walk, row, col, step, num_nodes)
         if max_neighbors is not None:
             kept = _strongest(walk[0], walk[2], max_neighbors)
             walk = (walk[0][kept], walk[1][kept], walk[2][kept])
@@ -69,7 +71,8 @@ def reference(
     power = value.new_zeros(key.numel(), num_scales).index_put((position, scale), value)
     row, col = key // max(num_nodes, 1), key % max(num_nodes, 1)
     if max_neighbors is not None:
-        kept = _strongest(row, torch.stack(power.unbind(1)).cumsum(0)[-1], max_neighbors)
+        total = reduce(torch.add, power.unbind(1))  # in this order
+        kept = _strongest(row, total, max_neighbors)
         row, col, power = row[kept], col[kept], power[kept]
     power = power.clamp(max=torch.finfo(dtype).max).to(dtype)
     used = (power > 0).any(dim=1)
@@ -84,7 +87,7 @@ def _(
     return row.new_empty(2, size), weight.new_empty(size, num_scales)
 
 
-def _transitions(row: Tensor, col: Tensor, value: Tensor, num_nodes: int, num_scales: int) -> list[Tensor]:
+def transitions(row: Tensor, col: Tensor, value: Tensor, num_nodes: int, num_scales: int) -> list[Tensor]:
     """The entries of ``T_k = diag(d_{k-1}) A diag(d_k)^-1`` with ``d_k = A d_{k-1}`` and ``d_0 = 1``.
 
     Each ``d`` is a fraction times a power of two that is kept beside it, so nothing overflows and, unlike in logarithms,
@@ -113,15 +116,20 @@ def _extend(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The sparse product of ``walk`` and the matrix ``(row, col, value)``."""
     start, end, probability = walk
-    degree = torch.bincount(row, minlength=num_nodes)
-    rowptr, count = cumsum(degree), degree[end]
+    source, edge = expand(end, row, num_nodes)
+    return sum_duplicates(start[source], col[edge], probability[source] * value[edge], num_nodes)
+
+
+def expand(end: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """All ways to go on by one edge: which of the ends, and which of the edges, whose rows are sorted."""
+    rowptr = torch.searchsorted(row, torch.arange(num_nodes + 1, device=row.device))
+    count = rowptr.diff()[end]
     source = torch.repeat_interleave(torch.arange(end.numel(), device=end.device), count)
     offset = torch.arange(source.numel(), device=end.device) - cumsum(count)[source]
-    edge = rowptr[end[source]] + offset
-    return _sum_duplicates(start[source], col[edge], probability[source] * value[edge], num_nodes)
+    return source, rowptr[end[source]] + offset
 
 
-def _sum_duplicates(row: Tensor, col: Tensor, value: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
+def sum_duplicates(row: Tensor, col: Tensor, value: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
     """Entries of equal position add up, in the order in which they stand; the result is sorted by row, then column.
 
     PyG's ``coalesce`` promises no order of the sums, and with it no result that a kernel could equal to the bit.

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.utils import cumsum
 
 from torch_gic._library import OPS, register_reference
-from torch_gic.ops.segments import LAST, lowest, on_grid, position_in, sorted_by, total_in
+from torch_gic.ops.segments import LAST, lowest, on_grid, position_in, running_sum, sorted_by, total_in
 from torch_gic.ops.structural_rank import mix
 
 MOST_GAIN = 1 + 1e-9  # of its weight, what a cluster may gain in a round; a little more, so that rounding decides nothing
@@ -132,7 +132,7 @@ def _join(
 
     by_partner = sorted_by(joining, partner)
     first = position_in(partner[by_partner], key.numel()) == 0
-    gained = mass[by_partner].cumsum(0)
+    gained = running_sum(mass[by_partner])
     gained = gained - (gained - mass[by_partner])[first.nonzero().view(-1)][first.cumsum(0) - 1]
     fits = torch.zeros_like(asks)
     fits[by_partner] = first | (gained <= MOST_GAIN * mass[partner[by_partner]])

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from torch_gic._library import OPS, register_reference
-from torch_gic.ops.segments import lowest, on_grid, position_in, sorted_by, total_in
+from torch_gic.ops.segments import lowest, on_grid, position_in, running_sum, sorted_by, total_in
 
 MOST_TOGETHER = 64  # vertices that go from one cluster to another in one iteration
 LEAST = 1e-9  # of its weight, what a cluster must keep: below that, the weight of the rest is rounding
@@ -135,7 +135,7 @@ def _choose(
 
     def so_far(value: Tensor) -> Tensor:
         table = value.new_zeros(served.numel(), MOST_TOGETHER).index_put((slot, position), value)
-        return table.cumsum(1)[slot, position]
+        return running_sum(table)[slot, position]
 
     i, a, b = vertex[group], origin[group], to[group]
     moved, leaving, coming = so_far(vertex_weight[i]), so_far(2 * own[i] - degree[i]), so_far(degree[i] - 2 * link[group])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 GRID = 2.0**32  # objectives are compared in whole steps of 1 / GRID: rounding errors decide nothing
@@ -35,6 +36,24 @@ def position_in(segment: Tensor, num_segments: int) -> Tensor:
     """How many entries of the same segment stand before each, in a sorted list of segments."""
     count = torch.bincount(segment, minlength=num_segments)
     return torch.arange(segment.numel(), device=segment.device) - (count.cumsum(0) - count)[segment]
+
+
+def running_sum(value: Tensor) -> Tensor:
+    """The sum of each number and those before it in the last dimension.
+
+    In deterministic mode, PyTorch refuses ``cumsum`` on GPUs: there, in steps of doubled length, always in the same order.
+    """
+    if value.is_cuda and torch.are_deterministic_algorithms_enabled():
+        return doubled_sums(value)
+    return value.cumsum(-1)
+
+
+def doubled_sums(value: Tensor) -> Tensor:
+    step = 1
+    while step < value.size(-1):
+        value = value + F.pad(value[..., :-step], (step, 0))
+        step *= 2
+    return value
 
 
 def total_in(value: Tensor, segment: Tensor, num_segments: int) -> Tensor:

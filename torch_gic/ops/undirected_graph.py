@@ -28,7 +28,9 @@ class UndirectedGraph(NamedTuple):
 def undirected_graph(edge_index: Tensor, edge_weight: Tensor, batch: Tensor, num_graphs: int) -> UndirectedGraph:
     r"""The symmetric part :math:`(\mathbf{A} + \mathbf{A}^{\top}) / 2` in float64, in units of the heaviest edge of each
     graph: clusters do not depend on the unit of the weights, and no sum of them overflows."""
-    return UndirectedGraph(*torch.ops.torch_gic.undirected_graph(edge_index, edge_weight.detach(), batch, num_graphs))
+    weight = edge_weight.detach()
+    weight = weight if weight.dtype in (torch.float32, torch.float64) else weight.float()  # kernels take no half precision
+    return UndirectedGraph(*torch.ops.torch_gic.undirected_graph(edge_index, weight, batch, num_graphs))
 
 
 @register_reference("undirected_graph")

@@ -84,8 +84,12 @@ def reference(
     exists = torch.arange(p.size(1), device=ptr.device) < offset.diff()[batch].unsqueeze(1)
     for _ in range(num_iterations):
         p = exponents(p, matrix, diagonal, vertex_weight, batch, beta).masked_fill(~exists, -torch.inf).softmax(dim=1)
-    chosen = on_grid(p).argmax(dim=1) + offset[batch]
-    seed = lowest((rank,), cluster, int(offset[-1]))
+    return take_back(on_grid(p).argmax(dim=1) + offset[batch], cluster, rank, int(offset[-1]))
+
+
+def take_back(chosen: Tensor, cluster: Tensor, rank: Tensor, num_clusters: int) -> Tensor:
+    """A cluster that nobody chose takes back the vertex of lowest rank that it started with."""
+    seed = lowest((rank,), cluster, num_clusters)
     while True:  # a vertex that is taken back may have been the last of another cluster; once taken back, it stays
         empty = torch.bincount(chosen, minlength=seed.numel()) == 0
         if not bool(empty.any()):

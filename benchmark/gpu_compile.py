@@ -1,0 +1,169 @@
+"""Do the GPU kernels compile, and what do they take of a processor? Needs Triton, and no GPU.
+
+The launches themselves are recorded, and what would be launched is compiled ahead of time for each target. It is an error if
+a kernel of the encoding needs more registers than there are (spills) in float32 or bfloat16, or if any kernel adds by
+atomics, whose order nobody knows.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import torch
+import triton
+from torch._subclasses.fake_tensor import FakeTensorMode
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from torch_gic.ops import cut_kernel, structural_rank, undirected_graph
+from torch_gic.triton import KERNELS, gpu
+
+from .conv_layers import COMPONENTS, SCALES
+from .measure import print_table
+
+TARGETS = {
+    "sm_80": GPUTarget("cuda", 80, 32),  # A100
+    "sm_90": GPUTarget("cuda", 90, 32),  # H100
+    "sm_100": GPUTarget("cuda", 100, 32),  # B200
+    "gfx942": GPUTarget("hip", "gfx942", 64),  # MI300
+}
+TYPES = {
+    torch.float64: "fp64",
+    torch.float32: "fp32",
+    torch.bfloat16: "bf16",
+    torch.int64: "i64",
+}
+CHANNELS = (64, 128)
+FILES = ("ptx", "cubin", "amdgcn", "hsaco")
+
+
+@contextmanager
+def recorded_launches(fake=True):
+    """What would be launched in this context: kernel, arguments, constants. With tensors that have a device, a shape and a
+    type but no values (``fake``), no operation in it can wait for the device."""
+    launches, launch = [], gpu.launch
+    gpu.launch = lambda kernel, grid, *arguments, **constants: launches.append((kernel, arguments, constants))
+    try:
+        with FakeTensorMode() if fake else nullcontext():
+            yield launches
+    finally:
+        gpu.launch = launch
+
+
+def encode(dtype, channels, nodes=1000, entries=20_000):
+    """Both directions of the encoding."""
+    with recorded_launches() as launches:
+        x = torch.empty(nodes, channels, dtype=dtype, device="cuda")
+        mixture = SCALES, COMPONENTS
+        operands = x, x.new_empty(nodes, *mixture), x.new_empty(mixture), x.new_empty(entries, SCALES)
+        member, vertex = torch.empty(2, entries, dtype=torch.long, device="cuda")
+        outputs = KERNELS["encode_moments"](*operands, member, vertex, nodes)
+        KERNELS["encode_moments_backward"](*outputs, *operands, member, vertex)
+    return launches
+
+
+def fields_and_em(nodes=64, clusters=16):
+    """The fields of a ring, and soft EM on it. Sizes depend on values there, so these tensors have some."""
+    vertex = torch.arange(nodes)
+    edge_index = torch.stack([vertex, vertex.roll(1)])
+    batch, ptr = torch.zeros_like(vertex), torch.tensor([0, nodes])
+    graph = undirected_graph(edge_index, torch.ones(nodes), batch, 1)
+    weight = torch.ones(nodes, dtype=torch.float64)
+    kernel, rank = cut_kernel(graph, weight, batch, 1), structural_rank(graph, weight, ptr)
+    settings = weight, rank, ptr, torch.tensor([0, clusters]), torch.ones(1, dtype=torch.float64)
+    with recorded_launches(fake=False) as launches:
+        KERNELS["adjacency_powers"](*edge_index, torch.ones(nodes), nodes, 2, None)
+        KERNELS["vigmm"](*kernel, *settings, vertex % clusters, 1)
+    return launches
+
+
+def named_launches():
+    """Every kernel in every type it has, by a name for the table."""
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        for channels in CHANNELS:
+            for kernel, arguments, constants in encode(dtype, channels):
+                name = f"{kernel.__name__.strip('_')}, {TYPES[dtype]}, d = {channels}"
+                if "width" in constants:
+                    name = f"segment_sum, {TYPES[arguments[0].dtype]}, width {constants['width']}"
+                yield name, (kernel, arguments, constants)
+    for launch in fields_and_em():
+        yield f"{launch[0].__name__.strip('_')}, fp64", launch
+
+
+def compile_launch(launch, target):
+    """Compiles what a launch would, and returns the result."""
+    kernel, arguments, constants = launch
+    if "PRECISION" in constants:
+        constants = {**constants, "PRECISION": "ieee" if target.backend == "hip" else "tf32x3"}
+    signature, values, attributes = {}, {}, {}
+    for position, name in enumerate(kernel.arg_names):
+        if name in constants:
+            signature[name], values[(position,)] = "constexpr", constants[name]
+        elif isinstance(arguments[position], torch.Tensor):
+            signature[name] = f"*{TYPES[arguments[position].dtype]}"
+            attributes[(position,)] = [["tt.divisibility", 16]]  # as PyTorch allocates
+        else:
+            signature[name] = "i32"
+    return triton.compile(ASTSource(kernel, signature, values, attributes), target=target, options=gpu.OPTIONS)
+
+
+def resources(compiled):
+    """Registers, bytes that do not fit into them (both of a thread), and bytes of shared memory (of a program)."""
+    if "cubin" in compiled.asm:
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            Path(file.name).write_bytes(compiled.asm["cubin"])
+            command = [triton.knobs.nvidia.cuobjdump.path, "--dump-resource-usage", file.name]
+            text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        registers, spilled = (int(re.search(rf"{name}:(\d+)", text)[1]) for name in ("REG", "STACK"))
+    else:
+        text = compiled.asm["amdgcn"]
+        registers, spilled = (
+            int(re.search(rf"\.{name}:\s+(\d+)", text)[1]) for name in ("vgpr_count", "private_segment_fixed_size")
+        )
+    return registers, spilled, compiled.metadata.shared
+
+
+def has_atomics(compiled):
+    code = compiled.asm.get("ptx") or compiled.asm["amdgcn"]
+    return re.search(r"^\s*(@!?%p\d+\s+)?(atom|red)\.|_atomic_", code, flags=re.MULTILINE) is not None
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmark.gpu_compile", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS), help="(default: all)")
+    parser.add_argument("--output", type=Path, help=f"folder for the {', '.join(FILES)} files (default: none are kept)")
+    args = parser.parse_args()
+    rows, errors = {}, []
+    for name, launch in named_launches():
+        if name in rows:
+            continue
+        rows[name] = [name]
+        for target in args.targets:
+            compiled = compile_launch(launch, TARGETS[target])
+            registers, spilled, shared = resources(compiled)
+            rows[name].append(f"{registers} / {spilled} / {shared / 1024:.1f}")
+            if spilled > 0 and "fp64" not in name:
+                errors.append(f"{name} spills {spilled} bytes on {target}")
+            if has_atomics(compiled):
+                errors.append(f"{name} adds by atomics on {target}")
+            if args.output:
+                args.output.mkdir(parents=True, exist_ok=True)
+                for kind in set(FILES) & set(compiled.asm):
+                    content = compiled.asm[kind]
+                    file = args.output / f"{re.sub('[ ,=]+', '-', name)}.{target}.{kind}"
+                    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    title = "Registers / bytes spilled, both of a thread / kB of shared memory of a program"
+    title += f"; K = {SCALES}, C = {COMPONENTS}, Triton {triton.__version__}"
+    print_table(title, ["kernel", *args.targets], rows.values())
+    if errors:
+        sys.exit("\n".join(errors))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The kernels compile for real GPUs. In a process of its own: Triton either compiles or interprets."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("triton")
+from benchmark.gpu_compile import CHANNELS, TARGETS, has_atomics
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_kernel_compiles_for_every_target(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", "benchmark.gpu_compile", "--output", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr  # no spills, no atomics
+    rows = [line for line in done.stdout.splitlines() if line.count(" / ") == 2 * len(TARGETS)]
+    kernels = {row.split(",")[0] for row in rows}
+    assert kernels == {"moments", "entry_gradients", "segment_sum", "extend", "multiply", "sum", "assign", "choose"}
+    for channels in CHANNELS:
+        assert any(row.startswith(f"moments, fp32, d = {channels}") for row in rows)
+    for target in TARGETS:
+        for kind in ("amdgcn", "hsaco") if target.startswith("gfx") else ("ptx", "cubin"):
+            files = list(tmp_path.glob(f"*.{target}.{kind}"))
+            assert len(files) == len(rows)
+            assert all(file.stat().st_size > 0 for file in files)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ({"ptx": "\t@%p1 red.global.add.f32 [%rd1], %f1;"}, True),
+        ({"ptx": "\tatom.global.gpu.add.f32 %f2, [%rd1], %f1;"}, True),
+        ({"ptx": "\tadd.f32 %f1, %f2, %f3; // redundant"}, False),
+        ({"amdgcn": "\tglobal_atomic_add_f32 v0, v1, s[0:1]"}, True),
+        ({"amdgcn": "\tv_add_f32 v0, v1, v2"}, False),
+    ],
+)
+def test_atomics_are_seen(code, expected):
+    assert has_atomics(SimpleNamespace(asm=code)) == expected

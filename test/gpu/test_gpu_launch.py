@@ -1,0 +1,141 @@
+"""What can be known of launches without a device: nothing waits for it, and where a kernel fails, the reference runs."""
+
+import os
+import subprocess
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torch_gic import GaussianAggregation, GICConv, _library, backend_info
+from torch_gic.ops.encode_moments import reference
+
+pytest.importorskip("triton")
+from benchmark.gpu_compile import encode
+from torch_gic.triton import gpu
+
+ROOT = Path(__file__).parents[2]
+# Operations whose result, or the size of it, has to come from the device before the program goes on.
+WAITING = ("_local_scalar_dense", "nonzero", "unique", "bincount", "masked_select", "equal", "is_nonzero")
+
+
+class NoWaiting(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        name = function.overloadpacket.__name__
+        assert not name.startswith(WAITING), f"{name} waits for the device"
+        if name == "index":
+            assert not any(i is not None and i.dtype == torch.bool for i in arguments[1]), "a mask waits for the device"
+        if name == "repeat_interleave":
+            assert (keywords or {}).get("output_size") is not None, "repeat_interleave waits for the device"
+        return function(*arguments, **(keywords or {}))
+
+
+def test_no_launch_waits_for_the_device():
+    """With tensors that have no values, all that is decided on the host has to be decided without them."""
+    names = [launch[0].__name__ for launch in encode(torch.float32, 8)]
+    assert names == ["_moments", "_entry_gradients", "_segment_sum", "_segment_sum"]
+    with FakeTensorMode(), pytest.raises(DataDependentOutputException):  # so it would be seen
+        torch.empty(3, device="cuda").max().item()
+
+
+@pytest.mark.parametrize("is_aggregation", [False, True])
+def test_no_layer_waits_for_the_device(is_aggregation):
+    x = torch.randn(6, 4, requires_grad=True)
+    vertex = torch.tensor([0, 0, 1, 3, 3, 5])
+    fields = torch.stack([torch.arange(6), vertex]), torch.rand(6, 2)
+    layer = GaussianAggregation(4, 3) if is_aggregation else GICConv(4, 3, num_scales=2, num_components=3)
+    with NoWaiting():
+        out = layer(x, vertex, dim_size=6) if is_aggregation else layer(x, fields[0], fields=fields)
+        out.square().sum().backward()
+    assert x.grad is not None
+    with NoWaiting(), pytest.raises(AssertionError, match="waits for the device"):
+        GICConv(4, 3)(x, fields[0])  # which computes the fields: how many there are is known only then
+
+
+def test_launches_are_on_the_device_of_the_tensors(monkeypatch):
+    devices, grids = [], []
+
+    class Tensor:
+        is_cuda, device = True, torch.device("cuda", 3)
+
+    class Kernel:
+        def __getitem__(self, grid):
+            grids.append(grid)
+            return lambda *arguments, **constants: None
+
+    monkeypatch.setattr(torch.cuda, "device", lambda device: devices.append(device) or nullcontext())
+    gpu.launch(Kernel(), (2, 3), Tensor())
+    gpu.launch(Kernel(), (2, 0), Tensor())
+    assert devices == [torch.device("cuda", 3)]
+    assert grids == [(2, 3)]
+
+
+def test_registered_for_gpus():
+    assert backend_info().gpu == "Triton"
+    assert _library.has_kernel("encode_moments", "CUDA")
+    assert _library.has_kernel("encode_moments_backward", "CUDA")
+    assert backend_info().ops["encode_moments"].endswith("Triton on GPUs")
+
+
+def test_a_kernel_that_fails_gives_way_to_the_reference(monkeypatch):
+    monkeypatch.setattr(_library, "FAILED_ON_GPU", {})
+    calls = []
+
+    def kernel(*arguments):
+        calls.append(arguments)
+        raise RuntimeError("ptxas: unknown GPU")
+
+    run = _library.or_reference("encode_moments", kernel)
+    index = torch.tensor([0, 1, 1])
+    inputs = torch.randn(2, 3), torch.rand(2, 1, 2), torch.randn(1, 2), torch.rand(3, 1), index, index, 2
+    with pytest.warns(UserWarning, match=r"'encode_moments' runs as reference, Triton failed .ptxas: unknown GPU"):
+        outputs = run(*inputs)
+    again = run(*inputs)  # without a warning, and without another attempt
+    assert len(calls) == 1
+    for a, b, c in zip(outputs, again, reference(*inputs), strict=True):
+        assert torch.equal(a, c)
+        assert torch.equal(b, c)
+    assert "encode_moments failed on the GPU (ptxas: unknown GPU)" in str(backend_info())
+    assert backend_info().ops["encode_moments"].endswith("PyTorch reference on GPUs")
+
+
+@pytest.mark.parametrize("error", [ValueError("bad 'x'"), torch.OutOfMemoryError("full")])
+def test_errors_of_the_caller_are_not_failures_of_the_kernel(monkeypatch, error):
+    monkeypatch.setattr(_library, "FAILED_ON_GPU", {})
+
+    def kernel():
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        _library.or_reference("encode_moments", kernel)()
+    assert _library.FAILED_ON_GPU == {}
+
+
+def run(program, **environment):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | environment
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+
+
+def test_no_triton(tmp_path):
+    (tmp_path / "triton.py").write_text("raise ImportError('no Triton on this machine')\n")
+    program = "import torch_gic; info = torch_gic.backend_info(); print(info.gpu, info.gpu_reason, info, sep='\\n')"
+    done = run(program, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == ["reference", "Triton did not load (no Triton on this machine)"]
+    assert "GPU kernels: reference\n  because: Triton did not load" in done.stdout
+
+
+def test_nothing_imports_the_gpu_kernels_before_they_are_needed():
+    program = "import sys, torch, torch_gic; torch_gic.GICConv(3, 4)(torch.randn(3, 3), torch.tensor([[0, 1], [1, 2]]))"
+    done = run(program + "; assert not any(name.startswith('torch_gic.triton') for name in sys.modules)")
+    assert done.returncode == 0, done.stderr
+
+
+def test_gpu_kernels_on_the_cpu_need_the_interpreter():
+    program = "import torch_gic; torch_gic.backend_info()"
+    done = run(program, TORCH_GIC_KERNELS="triton", TRITON_INTERPRET="0")
+    assert "Expected TRITON_INTERPRET=1 beside TORCH_GIC_KERNELS=triton" in done.stderr
