@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
 
-.PHONY: demo test test-gpu gpu-compile test-slow test-old-cpu lint format clean
+.PHONY: demo test test-gpu test-slow test-old-cpu lint format clean
 
 demo: $(VENV)/benchmark
 	$(BIN)/python examples/quickstart.py
@@ -25,10 +25,8 @@ demo: $(VENV)/benchmark
 test: $(VENV)/test
 	$(BIN)/pytest
 
-test-gpu: gpu-compile
+test-gpu: $(VENV)/triton
 	$(BIN)/pytest test/gpu
-
-gpu-compile: $(VENV)/triton
 	$(BIN)/python -m benchmark.gpu_compile
 
 test-slow: $(VENV)/test
