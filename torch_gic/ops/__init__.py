@@ -1,6 +1,8 @@
 """The operations, each once in plain PyTorch: the reference that compiled kernels are tested against."""
 
+from torch_gic.ops.bipartite_fields import bipartite_fields
 from torch_gic.ops.encode_moments import encode_moments
+from torch_gic.ops.field_parts import split_fields, trim_fields
 from torch_gic.ops.gaussian_encode import component_posterior, gaussian_encode
 from torch_gic.ops.gaussian_filter import gaussian_filter
 from torch_gic.ops.merge_clusters import merge_clusters
@@ -28,6 +30,7 @@ __all__ = [
     "OP_NAMES",
     "UndirectedGraph",
     "VertexKernel",
+    "bipartite_fields",
     "component_posterior",
     "cut_kernel",
     "encode_moments",
@@ -38,7 +41,9 @@ __all__ = [
     "move_vertices",
     "receptive_fields",
     "responsibility",
+    "split_fields",
     "structural_rank",
+    "trim_fields",
     "undirected_graph",
     "vertex_volume",
     "vigmm",
