@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 from torch_geometric.loader import ClusterLoader, NeighborLoader
 from torch_geometric.typing import WITH_METIS, WITH_PYG_LIB, WITH_TORCH_SPARSE
 
-from torch_gic import GIC, ReceptiveFields
+from torch_gic import GIC, ReceptiveFields, receptive_fields, walk_counts
 from torch_gic.ops import trim_fields
 
 needs_sampler = pytest.mark.skipif(not (WITH_TORCH_SPARSE or WITH_PYG_LIB), reason="needs torch-sparse or pyg-lib")
@@ -120,17 +120,43 @@ def test_samples_hold_nothing_but_what_was_sampled():
 
 
 @needs_sampler
-def test_normalisers_of_a_sample_are_its_own():
-    """A vertex whose edges were not sampled counts as one without edges: its weight in a field is larger than in the graph."""
+def test_normalisers_of_a_sample():
+    """A vertex whose edges were not sampled counts as one without edges, unless its walks were counted in the whole graph."""
     star = torch.stack([torch.arange(1, 9), torch.zeros(8, dtype=torch.long)])
-    data = Data(x=torch.randn(9, 5).double(), edge_index=torch.cat([star, star.flip(0)], dim=1))
+    edge_index = torch.cat([star, star.flip(0)], dim=1)
+    data = Data(x=torch.randn(9, 5), edge_index=edge_index, walk_count=walk_counts(edge_index, num_scales=2))
+    assert data.walk_count[0].tolist() == [9, 9 + 8 * 2]  # nine ways into the hub; of two steps, one stays or comes by a leaf
     batch = next(iter(NeighborLoader(data, num_neighbors=[-1], input_nodes=torch.tensor([1]))))
-    fields = ReceptiveFields(1)(batch)
-    weight = {tuple(pair): float(a) for pair, a in zip(fields.field_index.t().tolist(), fields.field_weight, strict=True)}
-    assert weight[1, 0] == 1  # the hub in the field of the seed; in the whole graph, 1/9
-    full = ReceptiveFields(1)(data)
-    hub = (full.field_index[0] == 0) & (full.field_index[1] == 1)
-    assert float(full.field_weight[hub]) == pytest.approx(1 / 9)
+
+    def weight(edge_index, member, vertex, **counts):
+        index, weight = receptive_fields(edge_index, num_scales=2, **counts)
+        return weight[(index[0] == member) & (index[1] == vertex)].flatten().tolist()
+
+    assert weight(batch.edge_index, 1, 0) == [1, 2]  # the hub in the field of the seed
+    whole = weight(edge_index, 0, 1)
+    assert whole == pytest.approx([1 / 9, 2 / 25])
+    assert weight(batch.edge_index, 1, 0, walk_count=batch.walk_count) == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("add_self_loops", [False, True])
+def test_walk_counts_are_the_normalisers_of_fields(odd, add_self_loops):
+    A = torch.zeros(odd.num_nodes, odd.num_nodes, dtype=torch.float64)
+    A.index_put_((odd.edge_index[1], odd.edge_index[0]), odd.edge_weight, accumulate=True)
+    A += add_self_loops * torch.eye(odd.num_nodes)
+    sizes = {"num_nodes": odd.num_nodes, "num_scales": 3, "add_self_loops": add_self_loops}
+    counts = walk_counts(odd.edge_index, odd.edge_weight, **sizes)
+    for k in range(3):
+        torch.testing.assert_close(counts[:, k], torch.linalg.matrix_power(A, k + 1).sum(dim=1))
+    index, weight = receptive_fields(odd.edge_index, odd.edge_weight, **sizes)
+    known = counts.clamp(min=torch.finfo(torch.float64).tiny)
+    again, same = receptive_fields(odd.edge_index, odd.edge_weight, **sizes, walk_count=known)
+    assert torch.equal(again, index)
+    torch.testing.assert_close(same, weight)
+
+
+def test_walk_counts_have_a_shape():
+    with pytest.raises(ValueError, match=r"'walk_count' to have shape \[3, 2\] \(got \[3, 1\]\)"):
+        receptive_fields(torch.tensor([[0], [2]]), num_scales=2, walk_count=torch.ones(3, 1))
 
 
 @pytest.mark.skipif(not WITH_METIS, reason="needs a PyG with METIS")

@@ -14,6 +14,7 @@ from torch_gic.ops.undirected_graph import UndirectedGraph, undirected_graph, ve
 from torch_gic.ops.vertex_kernels import VertexKernel, cut_kernel, laplacian_kernel
 from torch_gic.ops.vigmm import vigmm
 from torch_gic.ops.vigmm_select import vigmm_select
+from torch_gic.ops.walk_counts import walk_counts
 
 # The name of the dispatcher's operator behind each.
 OP_NAMES = {
@@ -48,4 +49,5 @@ __all__ = [
     "vertex_volume",
     "vigmm",
     "vigmm_select",
+    "walk_counts",
 ]
