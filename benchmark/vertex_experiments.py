@@ -13,7 +13,6 @@ from .experiments import pack, versions
 from .vertex_data import load_vertices
 from .vertex_networks import NETWORKS, VertexNetwork, graph_arguments
 
-NUM_LAYERS = 2
 AUC = ("Tolokers",)  # data sets that are judged by the area under the ROC curve, all others by accuracy
 
 
@@ -23,10 +22,12 @@ class VertexSetting(NamedTuple):
     dataset: str
     network: str
     epochs: int
+    num_layers: int
     hidden: int
     dropout: float
     lr: float
     weight_decay: float
+    deep: bool  # normalised over the vertices, and with shortcuts
     num_scales: int | None = None  # of GIC, as the next two
     num_components: int | None = None
     max_neighbors: int | None = None
@@ -65,9 +66,12 @@ def run(source, job):
     split = data.splits[job.fold]
     torch.manual_seed(seed)
     size = (data.num_features, setting.hidden, data.num_classes)
-    model = VertexNetwork(NETWORKS[setting.network](setting), *size, NUM_LAYERS, setting.dropout)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=setting.lr, weight_decay=setting.weight_decay)
+    model = VertexNetwork(NETWORKS[setting.network](setting), *size, setting.num_layers, setting.dropout, setting.deep)
+    optimizer = torch.optim.Adam(model.parameters(), lr=setting.lr, weight_decay=setting.weight_decay)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, setting.epochs)
+
+    graph, fields = graphs[id(split.training.edge_index)]
+    model.start(split.training.x, *graph, **fields)
 
     def predict(part):
         graph, fields = graphs[id(part.edge_index)]

@@ -37,7 +37,16 @@ def test_conv(archive, tmp_path):
 
 
 def test_help():
-    for module in ("conv", "epoch", "graph_classification", "pooling", "pooling_accuracy", "reproduce"):
+    for module in (
+        "conv",
+        "epoch",
+        "graph_classification",
+        "pooling",
+        "pooling_accuracy",
+        "reproduce",
+        "scale",
+        "vertex_classification",
+    ):
         assert "--help" in run(module, "--help")
 
 
