@@ -122,7 +122,8 @@ def train(args, rank, world, device):
             loss = F.cross_entropy(out, y, reduction="sum")
             mean_over_processes(loss, y.numel()).backward()
             optimizer.step()
-            figures += torch.stack([loss.detach(), (out.argmax(dim=1) == y).sum(), torch.tensor(float(y.numel()))])
+            right = int((out.argmax(dim=1) == y).sum())
+            figures += torch.tensor([loss.item(), right, y.numel()], device=device)
         dist.all_reduce(figures)
         loss, right, count = figures.tolist()
         seconds = time.perf_counter() - start
