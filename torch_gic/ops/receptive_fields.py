@@ -52,7 +52,9 @@ def receptive_fields(
             cut. Ties go to the lower vertex number. (default: :obj:`None`)
         walk_count (torch.Tensor, optional): The normalisers :math:`d_k` to divide by instead, in each scale, for a sample of
             a larger graph: those of its vertices in that graph (:func:`~torch_gic.walk_counts`). Without them, a vertex whose
-            edges were not sampled counts as one without edges, and weighs far too much. (default: :obj:`None`)
+            edges were not sampled counts as one without edges, and weighs far too much. Needs :obj:`add_self_loops`, without
+            which such a vertex would be in no field; :obj:`max_neighbors` still chooses by the walks of the sample.
+            (default: :obj:`None`)
 
     Returns:
         The pairs ``field_index`` (row 0: neighbour :math:`j`, row 1: vertex :math:`i`, sorted by :math:`i`, then
@@ -73,6 +75,8 @@ def receptive_fields(
     if walk_count is not None and tuple(walk_count.shape) != (num_nodes, num_scales):
         shape = list(walk_count.shape)
         raise ValueError(f"Expected 'walk_count' to have shape [{num_nodes}, {num_scales}] (got {shape})")
+    if walk_count is not None and not add_self_loops:
+        raise ValueError("Expected 'add_self_loops' to be True with 'walk_count' (got False)")
     dtype = torch.get_default_dtype() if edge_weight is None else edge_weight.dtype
 
     (col, row), weight = edge_index, edge_weight
