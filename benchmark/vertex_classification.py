@@ -1,8 +1,8 @@
 """Vertex classification beside GCN, GraphSAGE and GAT of PyG: Cora, CiteSeer, PubMed, Tolokers and Twitch.
 
-One network for all: a linear layer, two convolutions that are added to what they convolve, with batch normalisation, and a
-linear layer. One recipe a data set. The epoch that validation vertices choose is tested once, in ten runs: the published
-splits of Tolokers, ten seeds elsewhere. Twitch is trained on some countries and tested on two others.
+One network and one recipe a data set for all convolutions (vertex_tables.py has them): a linear layer, convolutions, a linear
+layer. The epoch that validation vertices choose is tested once, in ten runs: the published splits of Tolokers, ten seeds
+elsewhere. Twitch is trained on some countries and tested on two others.
 
 Every finished run is written to a JSON file of the output folder, and is not made again: stop at any time and go on later.
 """
