@@ -2,8 +2,9 @@
 
 fields: receptive fields of power-law graphs up to a million vertices: time and memory, and the exponents they grow with.
 samples: training on samples of 25 and 10 neighbours around 512 seeds, on a planted graph of the size and degree of Reddit,
-beside GraphSAGE, which gets the same samples. Both compute only what the seeds depend on. Memory is what is held beside the
-graph: sampler, networks, optimisers and batches, all together.
+beside GraphSAGE of two layers, which gets the same samples. GIC with K = 2 sees as far with one layer; with two, seeds depend
+on all that was sampled. All compute only what the seeds depend on. Memory is what is held beside the graph: sampler, networks,
+optimisers and batches, all together.
 ranks: `examples/ddp.py` on one and on two processes of one thread each.
 
 What was measured is kept in scale.json of the output folder, and is not measured again.
@@ -99,9 +100,10 @@ class SampledSAGE(torch.nn.Module):
 class SampledGIC(torch.nn.Module):
     """GIC on samples, whose fields are normalised as in the whole graph."""
 
-    def __init__(self, in_channels, out_channels):
+    def __init__(self, in_channels, out_channels, num_layers):
         super().__init__()
-        self.gic = GIC(in_channels, out_channels, f"C({CHANNELS})-C({CHANNELS})", NUM_SCALES, NUM_COMPONENTS)
+        architecture = "-".join([f"C({CHANNELS})"] * num_layers)
+        self.gic = GIC(in_channels, out_channels, architecture, NUM_SCALES, NUM_COMPONENTS)
 
     def forward(self, batch):
         sizes = {"num_nodes": batch.num_nodes, "num_scales": NUM_SCALES, "walk_count": batch.walk_count}
@@ -118,7 +120,11 @@ def measure_samples(num_vertices, num_edges, num_features, num_batches):
         del data.train_mask
         loader = NeighborLoader(data, NEIGHBORS, seeds, batch_size=SEEDS, shuffle=True)
         torch.manual_seed(0)
-        models = {"GraphSAGE": SampledSAGE(num_features, CLASSES), "GIC": SampledGIC(num_features, CLASSES)}
+        models = {
+            "GraphSAGE": SampledSAGE(num_features, CLASSES),
+            "GIC, one layer": SampledGIC(num_features, CLASSES, 1),
+            "GIC, two layers": SampledGIC(num_features, CLASSES, 2),
+        }
         optimizers = {name: torch.optim.AdamW(model.parameters(), lr=0.003) for name, model in models.items()}
         seconds, right, count, sampled = dict.fromkeys(["sampling", *models], 0.0), dict.fromkeys(models, 0), 0, 0
         total = min(num_batches or len(loader), len(loader))
