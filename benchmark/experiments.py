@@ -107,22 +107,22 @@ def run(source, job):
         result["entropy"] = {"before": before, "after": layer_entropies(model, sample)}
     result["parameters"] = sum(parameter.numel() for parameter in model.parameters())
     result["curves"] = {name: pack(curve) for name, curve in curves.items()}
-    result["versions"] = _versions()
+    result["versions"] = versions()
     return result
 
 
 def _try(arguments):
     """An error is a result too, since other runs shall go on."""
-    source, job = arguments
+    make_run, source, job = arguments
     try:
-        return job, run(source, job)
+        return job, make_run(source, job)
     except Exception as error:
         return job, f"{type(error).__name__}: {error}"
 
 
-def run_missing(source, settings, folder, repeats, folds, jobs):
+def run_missing(source, settings, folder, repeats, folds, jobs, make_run=run):
     """Makes the runs that are not there, several at a time; one experiment after the other, so that what is there of a command
-    that was stopped is complete."""
+    that was stopped is complete. A run is made by `make_run(source, job)`, that of graphs or that of vertices."""
     wanted = [Job(setting, repeat, fold) for setting in settings for repeat in range(repeats) for fold in folds]
     missing = [job for job in wanted if job.key not in read(job.setting.path(folder))]
     if not missing:
@@ -132,7 +132,7 @@ def run_missing(source, settings, folder, repeats, folds, jobs):
         multiprocessing.get_context("spawn").Pool(min(jobs, len(missing))) as pool,
         tqdm(total=len(wanted), initial=len(wanted) - len(missing), unit="run", smoothing=0.1) as progress,
     ):
-        for job, result in pool.imap_unordered(_try, [(source, job) for job in missing]):
+        for job, result in pool.imap_unordered(_try, [(make_run, source, job) for job in missing]):
             name = f"{job.setting.network} on {job.setting.dataset}, fold {job.fold}"
             if isinstance(result, str):
                 progress.write(f"{name} failed, and is left out: {result}")
@@ -162,9 +162,9 @@ def _add(job, result, folder):
     part.replace(path)
 
 
-def _versions():
-    versions = {"torch_gic": torch_gic, "torch": torch, "PyG": torch_geometric}
-    return {name: module.__version__ for name, module in versions.items()} | {"Python": platform.python_version()}
+def versions():
+    modules = {"torch_gic": torch_gic, "torch": torch, "PyG": torch_geometric}
+    return {name: module.__version__ for name, module in modules.items()} | {"Python": platform.python_version()}
 
 
 def pack(curve):

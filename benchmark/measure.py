@@ -1,5 +1,6 @@
 """Time and memory of calls, and a file that keeps what has been measured."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -52,20 +53,29 @@ def on_gpu():
 def peak_megabytes(call):
     """What the process holds at most during a call, on the device that computes, above what it holds before; None where the
     system does not tell."""
+    call()
     if on_gpu():
-        call()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
         call()
         return (torch.cuda.max_memory_allocated() - before) / 2**20
+    with resident_peak() as peak:
+        call()
+    return peak["megabytes"]
+
+
+@contextlib.contextmanager
+def resident_peak():
+    """Gives a dictionary, which holds at the end what the process held at most inside, above what it held before, in
+    megabytes; None where the system does not tell."""
+    peak = {"megabytes": None}
     if platform.system() != "Linux":
-        return None
-    call()
-    ctypes.CDLL("libc.so.6").malloc_trim(0)  # gives back what earlier calls left in the heap, which would hide new demand
-    Path("/proc/self/clear_refs").write_text("5")  # resets the highest resident size
+        yield peak
+        return
+    _reset_peak()
     before = _status("VmRSS")
-    call()
-    return (_status("VmHWM") - before) / 1024
+    yield peak
+    peak["megabytes"] = (_status("VmHWM") - before) / 1024
 
 
 def available_megabytes():
@@ -75,6 +85,11 @@ def available_megabytes():
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
     lines = Path("/proc/meminfo").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]) / 1024
+
+
+def _reset_peak():
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # gives back what earlier calls left in the heap, which would hide new demand
+    Path("/proc/self/clear_refs").write_text("5")  # resets the highest resident size
 
 
 def _status(field):

@@ -7,6 +7,7 @@ from .experiments import read_all
 from .protocols import PROTOCOLS, accuracies, compare, percent, summarise
 from .report_plot import plot_curves, plot_trends
 from .tables import ARCHITECTURES, CONVOLUTIONS, PEERS, SIZES, TABLES
+from .vertex_report import write_vertices
 
 HEAD = """# Results
 
@@ -85,8 +86,6 @@ def write_table1(report):
     report.text("The printed table in full; all columns but GIC were quoted by the paper from others:")
     names = list(next(iter(printed.TABLE1.values())))
     report.table(["", *names], [[dataset, *map(pair, row.values())] for dataset, row in printed.TABLE1.items()])
-    report.text("## Table 2: vertices")
-    report.text("Not run: PPI and Reddit have a benchmark of their own.")
 
 
 def write_beside(report, name, title, columns, names, theirs):
@@ -183,6 +182,7 @@ def make_report(folder, epochs=None):
     protocols = "\n".join(f"- `{name}`: {text}" for name, text in PROTOCOLS.items())
     report.text(HEAD + protocols + "\n" + ABOUT)
     write_table1(report)
+    write_vertices(report, folder)
     names = {"ChebNet-VIGMM": "ChebNet + VI-GMM", "GCN-VIGMM": "GCN + VI-GMM", "GIC-flat": "GIC without VI-GMM"}
     names["GIC-laplacian"] = "GIC, printed kernel"
     convolutions = [names.get(column, column) for column in CONVOLUTIONS]

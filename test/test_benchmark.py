@@ -46,7 +46,8 @@ def test_gpu_cost():
 
 
 def test_help():
-    for module in ("conv", "epoch", "gpu_cost", "graph_classification", "pooling", "pooling_accuracy", "reproduce"):
+    modules = ("conv", "epoch", "gpu_cost", "graph_classification", "pooling", "pooling_accuracy", "reproduce", "scale")
+    for module in (*modules, "vertex_classification"):
         assert "--help" in run(module, "--help")
 
 

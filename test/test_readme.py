@@ -14,4 +14,4 @@ def test_block(number):
 
 
 def test_there_are_blocks():
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4

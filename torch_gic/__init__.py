@@ -3,7 +3,7 @@
 from torch_gic._library import backend_info
 from torch_gic._version import __version__
 from torch_gic.nn import GIC, GaussianAggregation, GICConv, VIGMMPool
-from torch_gic.ops import receptive_fields
+from torch_gic.ops import receptive_fields, walk_counts
 from torch_gic.transforms import PreCoarsen, ReceptiveFields
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "__version__",
     "backend_info",
     "receptive_fields",
+    "walk_counts",
 ]

@@ -11,10 +11,12 @@ from torch import Tensor
 from torch_geometric.nn import BatchNorm, Linear, global_max_pool
 from torch_geometric.typing import SparseTensor
 
+from torch_gic._checks import check_at_least
 from torch_gic.nn.architecture import DEFAULT, PRINTED, parse_architecture
 from torch_gic.nn.gaussian_readout import GaussianReadout
 from torch_gic.nn.gic_conv import GICConv
 from torch_gic.nn.vigmm_pool import VIGMMPool
+from torch_gic.ops import split_fields, trim_fields
 
 READOUTS = ("all", "last")
 
@@ -120,6 +122,7 @@ class GIC(torch.nn.Module):
         batch_size: int | None = None,
         fields: tuple[Tensor, Tensor] | None = None,
         clusters: Sequence[Tensor] | None = None,
+        num_seeds: int | None = None,
     ) -> Tensor:
         r"""Forward pass.
 
@@ -134,6 +137,9 @@ class GIC(torch.nn.Module):
                 :class:`~torch_gic.ReceptiveFields`. (default: computed)
             clusters (sequence, optional): The clusters of each coarsening, from :class:`~torch_gic.PreCoarsen`.
                 (default: selected)
+            num_seeds (int, optional): Of a network without any ``P``: computes the output of the first so many vertices,
+                and only what it depends on. Loaders that sample put their seeds first and tell their number as
+                :obj:`data.batch_size`. (default: all)
         """
         count = sum(not isinstance(layer, GICConv) for layer in self.layers)
         if clusters is not None and len(clusters) != count:
@@ -146,14 +152,14 @@ class GIC(torch.nn.Module):
             batch_size = highest + 1
             if torch.compiler.is_exporting():
                 torch._check(highest >= 0)  # a batch without any graph is not exported
+        if num_seeds is not None:
+            return self._classify(self._convolve_seeds(x, edge_index, edge_weight, batch, fields, num_seeds))
         levels, remaining = [], iter(clusters or ())
         for layer, norm in zip(self.layers, self.norms, strict=True):
             if isinstance(layer, GICConv):
                 if fields is None:  # once for all convolutions up to the next coarsening
                     fields = layer.fields(x, edge_index, edge_weight, batch)
-                if isinstance(norm, BatchNorm) and not norm.training:
-                    norm = norm.module  # which does not ask, as training must, whether there is more than one vertex
-                x = norm(layer(x, edge_index, fields=fields)).relu()
+                x = _normalise(norm, layer(x, edge_index, fields=fields))
                 levels.append((x, batch))
             else:
                 given = {} if clusters is None else {"cluster": next(remaining)}
@@ -164,9 +170,88 @@ class GIC(torch.nn.Module):
             x = torch.cat(parts, dim=1)
         elif self.graph_level:
             x = global_max_pool(x, batch, batch_size)
+        return self._classify(x)
+
+    def _convolve_seeds(
+        self,
+        x: Tensor,
+        edge_index: Tensor | SparseTensor,
+        edge_weight: Tensor | None,
+        batch: Tensor,
+        fields: tuple[Tensor, Tensor] | None,
+        num_seeds: int,
+    ) -> Tensor:
+        self._check_vertex_level("num_seeds")
+        check_at_least(num_seeds, "num_seeds", 1)
+        if num_seeds > x.size(0):
+            raise ValueError(f"Expected 'num_seeds' to be at most the {x.size(0)} vertices (got {num_seeds})")
+        fields = self._fields(x, edge_index, edge_weight, batch) if fields is None else fields
+        steps = trim_fields(fields, num_seeds, len(self.layers))
+        for layer, norm, (count, part) in zip(self.layers, self.norms, steps, strict=True):
+            x = _normalise(norm, layer((x, x[:count]), edge_index, fields=part))
+        return x[:num_seeds]
+
+    @torch.no_grad()
+    def inference(
+        self,
+        x: Tensor,
+        edge_index: Tensor | SparseTensor,
+        edge_weight: Tensor | None = None,
+        *,
+        fields: tuple[Tensor, Tensor] | None = None,
+        batch_size: int = 4096,
+    ) -> Tensor:
+        r"""The output of every vertex of a large graph, by a network without any ``P``: that of :meth:`forward` in evaluation
+        mode, but layer by layer over batches of vertices.
+
+        Memory is what the fields and the attributes before and after one layer take, and the encoding of one batch. Only a
+        batch is taken to the device of the model; the graph and the result stay where :obj:`x` is.
+
+        Args:
+            x (torch.Tensor): The vertex attributes.
+            edge_index (torch.Tensor or SparseTensor): The edges.
+            edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
+            fields (tuple, optional): ``(field_index, field_weight)`` of the graph. (default: computed; bound them by
+                :obj:`max_neighbors`)
+            batch_size (int, optional): The number of vertices at a time. (default: :obj:`4096`)
+        """
+        self._check_vertex_level("inference")
+        check_at_least(batch_size, "batch_size", 1)
+        device, training = next(self.parameters()).device, self.training
+        fields = self._fields(x, edge_index, edge_weight) if fields is None else fields
+        self.eval()
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            parts = []
+            for start, end, members, (index, weight) in split_fields(fields, x.size(0), batch_size):
+                pair = x[members].to(device), x[start:end].to(device)
+                out = layer(pair, edge_index, fields=(index.to(device), weight.to(device)))
+                parts.append(_normalise(norm, out).to(x.device))
+            x = torch.cat(parts)
+        out = torch.cat([self._classify(part.to(device)).to(x.device) for part in x.split(batch_size)])
+        self.train(training)
+        return out
+
+    def _check_vertex_level(self, name: str) -> None:
+        if self.graph_level:  # an architecture that coarsens ends in a P too
+            raise ValueError(f"Expected {name} of a network without any P, which has outputs for vertices (got {self!r})")
+
+    def _fields(self, x: Tensor, *graph: Any) -> tuple[Tensor, Tensor]:
+        """Fields for all convolutions of a network without any ``P``, which may be none."""
+        for layer in self.layers:
+            if isinstance(layer, GICConv):
+                return layer.fields(x, *graph)
+        return torch.empty(2, 0, dtype=torch.long, device=x.device), x.new_empty(0, 1)
+
+    def _classify(self, x: Tensor) -> Tensor:
         for linear in self.classifier[:-1]:
             x = linear(F.dropout(x, self.dropout, self.training)).relu()
         return self.classifier[-1](F.dropout(x, self.dropout, self.training))
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.in_channels}, {self.out_channels}, {self.architecture!r})"
+
+
+def _normalise(norm: torch.nn.Module, x: Tensor) -> Tensor:
+    if isinstance(norm, BatchNorm) and not norm.training:
+        norm = norm.module  # which does not ask, as training must, whether there is more than one vertex
+    return norm(x).relu()

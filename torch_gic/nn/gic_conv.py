@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import Parameter
 from torch_geometric.nn import Linear, MessagePassing
-from torch_geometric.typing import SparseTensor
+from torch_geometric.typing import PairTensor, SparseTensor
 
 from torch_gic._checks import check_at_least, check_features, check_fields
 from torch_gic.nn.gaussian_mixture import GaussianMixture
-from torch_gic.ops import receptive_fields
+from torch_gic.ops import bipartite_fields, receptive_fields
 
 
 class GICConv(MessagePassing):
@@ -37,6 +37,11 @@ class GICConv(MessagePassing):
         The scale sharpens it; :meth:`entropy` says how idle it is.
 
     .. note::
+        Between two sets of vertices, as in :func:`~torch_geometric.nn.to_hetero`, a target has one scale and no loop: take
+        :obj:`num_scales=1` and :obj:`add_self_loops=False` (:func:`~torch_gic.ops.bipartite_fields`). The attributes of the
+        targets then enter nothing but their number: add them outside of the layer.
+
+    .. note::
         The encoding is a sum over the field, and quadratic in the attributes: put a normalisation such as
         :class:`~torch_geometric.nn.BatchNorm` behind each layer, as :class:`~torch_gic.GIC` does, or stacked layers explode.
 
@@ -53,9 +58,10 @@ class GICConv(MessagePassing):
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
-        - **input:** attributes :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`,
+        - **input:** attributes :math:`(|\mathcal{V}|, F_{in})` or, of a bipartite graph,
+          :math:`((|\mathcal{V}_s|, F_{in}), (|\mathcal{V}_t|, *))`, edge indices :math:`(2, |\mathcal{E}|)`,
           edge weights :math:`(|\mathcal{E}|)` *(optional)*
-        - **output:** attributes :math:`(|\mathcal{V}|, F_{out})`
+        - **output:** attributes :math:`(|\mathcal{V}|, F_{out})` or :math:`(|\mathcal{V}_t|, F_{out})`
     """
 
     def __init__(
@@ -117,7 +123,7 @@ class GICConv(MessagePassing):
 
     def forward(
         self,
-        x: Tensor,
+        x: Tensor | PairTensor,
         edge_index: Tensor | SparseTensor,
         edge_weight: Tensor | None = None,
         *,
@@ -127,7 +133,8 @@ class GICConv(MessagePassing):
         r"""Forward pass.
 
         Args:
-            x (torch.Tensor): The vertex attributes.
+            x (torch.Tensor or tuple): The vertex attributes, or those of the sources and of the targets. With
+                :obj:`fields` of its own a pair may have any number of scales.
             edge_index (torch.Tensor or SparseTensor): The edges.
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
             batch (torch.Tensor, optional): The graph of each vertex. The result does not depend on it: it lets the
@@ -136,26 +143,39 @@ class GICConv(MessagePassing):
                 :class:`~torch_gic.ReceptiveFields` transform. Edges and their weights are then not looked at.
                 (default: :obj:`None`)
         """
-        check_features(x, self.in_channels)  # before its size is taken for that of the graph
+        source, target = _pair(x)
+        check_features(source, self.in_channels)  # before its size is taken for that of the graph
         fields = self.fields(x, edge_index, edge_weight, batch) if fields is None else fields
         if not isinstance(fields, tuple | list) or len(fields) != 2:
             raise TypeError(f"Expected 'fields' to be a pair (field_index, field_weight) (got {type(fields).__name__})")
         field_index, field_weight = fields
         check_fields(field_index, field_weight, self.num_scales)
-        return self.mixture.filter(x, field_index, field_weight * self.log_scale.exp(), x.size(0), self.lin)
+        return self.mixture.filter(source, field_index, field_weight * self.log_scale.exp(), target.size(0), self.lin)
 
     def fields(
         self,
-        x: Tensor,
+        x: Tensor | PairTensor,
         edge_index: Tensor | SparseTensor,
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The receptive fields with the settings of this layer, which ``forward`` takes as ``fields``."""
+        source, target = _pair(x)
+        if source is not target:
+            if self.num_scales != 1:
+                raise ValueError(
+                    "Expected 'num_scales' to be 1 for a pair (x_src, x_dst), since walks of several steps need edges among"
+                    f" all vertices (got {self.num_scales}); or pass 'fields'"
+                )
+            if self.add_self_loops:
+                raise ValueError(
+                    "Expected 'add_self_loops' to be False for a pair (x_src, x_dst), whose targets are no sources (got True)"
+                )
+            return bipartite_fields(edge_index, edge_weight, size=(source.size(0), target.size(0)))
         return receptive_fields(
             edge_index,
             edge_weight,
-            num_nodes=x.size(0),
+            num_nodes=source.size(0),
             batch=batch,
             num_scales=self.num_scales,
             add_self_loops=self.add_self_loops,
@@ -197,3 +217,13 @@ class GICConv(MessagePassing):
             f"{self.__class__.__name__}({self.in_channels}, {self.out_channels}, "
             f"num_scales={self.num_scales}, num_components={self.num_components})"
         )
+
+
+def _pair(x: Tensor | PairTensor) -> PairTensor:
+    """Attributes of sources and targets, which are the same object where the graph is not bipartite."""
+    if not isinstance(x, tuple | list):
+        return x, x
+    if len(x) != 2 or not all(isinstance(part, Tensor) for part in x):
+        kinds = ", ".join(type(part).__name__ for part in x)
+        raise TypeError(f"Expected 'x' to be a tensor or a pair of tensors (x_src, x_dst) (got ({kinds}))")
+    return x[0], x[1]

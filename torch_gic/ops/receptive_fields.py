@@ -8,6 +8,7 @@ from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import as_edge_list, check_at_least, check_batch
 from torch_gic.ops.adjacency_powers import adjacency_powers
+from torch_gic.ops.walk_counts import walk_counts
 
 
 def receptive_fields(
@@ -19,6 +20,7 @@ def receptive_fields(
     num_scales: int = 7,
     add_self_loops: bool = True,
     max_neighbors: int | None = None,
+    walk_count: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     r"""The multi-scale receptive fields of every vertex, "Multi-Scale Receptive Fields" and Definition 2 of the
     `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
@@ -48,13 +50,19 @@ def receptive_fields(
             many strongest ends after every step: the cost is linear in what is kept. The normalisers :math:`d_k` stay
             those of the full graph, so a kept weight is never above the exact one and equals it wherever no walk was
             cut. Ties go to the lower vertex number. (default: :obj:`None`)
+        walk_count (torch.Tensor, optional): The normalisers :math:`d_k` to divide by instead, in each scale, for a sample of
+            a larger graph: those of its vertices in that graph (:func:`~torch_gic.walk_counts`). Without them, a vertex whose
+            edges were not sampled counts as one without edges, and weighs far too much. Needs :obj:`add_self_loops`, without
+            which such a vertex would be in no field; :obj:`max_neighbors` still chooses by the walks of the sample.
+            (default: :obj:`None`)
 
     Returns:
         The pairs ``field_index`` (row 0: neighbour :math:`j`, row 1: vertex :math:`i`, sorted by :math:`i`, then
         :math:`j`) and ``field_weight``, the weights :math:`(\tilde{A}_k)_{ij}`.
 
     Shapes:
-        - **input:** edge indices :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** edge indices :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` *(optional)*,
+          normalisers :math:`(|\mathcal{V}|, K)` *(optional)*
         - **output:** pairs :math:`(2, E)`, weights :math:`(E, K)`
     """
     check_at_least(num_scales, "num_scales", 1)
@@ -64,6 +72,11 @@ def receptive_fields(
         num_nodes = batch.numel()
     edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, num_nodes)
     check_batch(batch, num_nodes, edge_index)
+    if walk_count is not None and tuple(walk_count.shape) != (num_nodes, num_scales):
+        shape = list(walk_count.shape)
+        raise ValueError(f"Expected 'walk_count' to have shape [{num_nodes}, {num_scales}] (got {shape})")
+    if walk_count is not None and not add_self_loops:
+        raise ValueError("Expected 'add_self_loops' to be True with 'walk_count' (got False)")
     dtype = torch.get_default_dtype() if edge_weight is None else edge_weight.dtype
 
     (col, row), weight = edge_index, edge_weight
@@ -75,6 +88,10 @@ def receptive_fields(
         row, col = torch.cat([row, vertices]), torch.cat([col, vertices])
         weight = torch.cat([weight, weight.new_ones(num_nodes)])
     field_index, field_weight = adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors)
+    if walk_count is not None:
+        own = walk_counts(edge_index, edge_weight, num_nodes=num_nodes, num_scales=num_scales, add_self_loops=add_self_loops)
+        ratio = own / walk_count
+        field_weight = (field_weight * ratio[field_index[0]]).to(field_weight.dtype)
     if field_weight.dtype != dtype:  # half precision
         field_weight = field_weight.clamp(max=torch.finfo(dtype).max).to(dtype)
     return field_index, field_weight

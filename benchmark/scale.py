@@ -1,0 +1,225 @@
+"""Does GIC work on large graphs? Growth exponents, throughputs and memory, in three parts.
+
+fields: receptive fields of power-law graphs up to a million vertices: time and memory, and the exponents they grow with.
+samples: training on samples of 25 and 10 neighbours around 512 seeds, on a planted graph of the size and degree of Reddit,
+beside GraphSAGE of two layers, which gets the same samples. GIC with K = 2 sees as far with one layer; with two, seeds depend
+on all that was sampled. All compute only what the seeds depend on. Memory is what is held beside the graph: sampler, networks,
+optimisers and batches, all together.
+ranks: `examples/ddp.py` on one and on two processes of one thread each.
+
+What was measured is kept in scale.json of the output folder, and is not measured again.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch_geometric.loader import NeighborLoader
+from torch_geometric.nn import SAGEConv
+from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
+from tqdm import tqdm
+
+from torch_gic import GIC, receptive_fields, walk_counts
+from torch_gic.ops import trim_fields
+
+from .measure import Results, print_table, resident_peak
+from .planted import CLASSES, EDGES, FEATURES, VERTICES, planted_graph
+from .pooling_growth import power_law
+
+SIZES = [round(10**e) for e in (4, 4.5, 5, 5.5, 6)]
+QUICK_SIZES = [1000, 2000, 4000]
+SCALES = (3, 7)
+MAX_NEIGHBORS = 32
+SHORT = 1.0  # seconds; calls are repeated while they take less in all, and the shortest counts
+NEIGHBORS, SEEDS, CHANNELS = [25, 10], 512, 64
+NUM_SCALES, NUM_COMPONENTS = 2, 3
+PARTS = ["fields", "samples", "ranks"]
+
+
+def measure_fields(size, num_scales):
+    graph = power_law(size)
+
+    def call():
+        return receptive_fields(graph.edge_index, num_nodes=size, num_scales=num_scales, max_neighbors=MAX_NEIGHBORS)
+
+    times = []
+    with resident_peak() as peak:
+        while not times or (sum(times) < SHORT and len(times) < 10):
+            start = time.process_time()  # of all threads: other programs shall not look like growth
+            entries = call()[0].size(1)
+            times.append(time.process_time() - start)
+    return {"seconds": min(times), "megabytes": peak["megabytes"], "entries": entries, "edges": graph.num_edges}
+
+
+def print_fields(args, results):
+    sizes = QUICK_SIZES if args.quick else SIZES
+    for num_scales in SCALES:
+        points = [results.get(f"fields/{num_scales}/{size}", measure_fields, size, num_scales) for size in sizes]
+        rows = [[f"{size}", *_field_cells(point)] for size, point in zip(sizes, points, strict=True)]
+        rows.append(["exponent", "", "", *(_exponent(sizes, points, name) for name in ("seconds", "megabytes"))])
+        title = f"Fields of a power-law graph, K = {num_scales}, max_neighbors = {MAX_NEIGHBORS}, threads: {args.threads}"
+        print_table(title, ["vertices", "edges", "field entries", "processor time", "memory"], rows)
+
+
+def _field_cells(point):
+    memory = "-" if point["megabytes"] is None else f"{point['megabytes']:.0f} MB"
+    return [f"{point['edges']}", f"{point['entries']}", f"{1000 * point['seconds']:.1f} ms", memory]
+
+
+def _exponent(sizes, points, name):
+    """The slope of the logarithm over that of the size, by least squares."""
+    values = [point[name] for point in points]
+    if None in values or min(values) <= 0:
+        return "-"
+    return f"{np.polyfit(np.log(sizes), np.log(values), deg=1)[0]:.2f}"
+
+
+class SampledSAGE(torch.nn.Module):
+    """GraphSAGE of two layers, as wide as GIC, that computes only what the seeds depend on."""
+
+    def __init__(self, in_channels, out_channels):
+        super().__init__()
+        self.convs = torch.nn.ModuleList([SAGEConv(in_channels, CHANNELS), SAGEConv(CHANNELS, out_channels)])
+
+    def forward(self, batch):
+        steps = trim_fields((batch.edge_index, batch.edge_index[0]), batch.batch_size, len(self.convs))
+        x = batch.x
+        for conv, (count, (edge_index, _)) in zip(self.convs, steps, strict=True):
+            x = conv((x, x[:count]), edge_index)
+            x = x.relu() if conv is not self.convs[-1] else x
+        return x
+
+
+class SampledGIC(torch.nn.Module):
+    """GIC on samples, whose fields are normalised as in the whole graph."""
+
+    def __init__(self, in_channels, out_channels, num_layers):
+        super().__init__()
+        architecture = "-".join([f"C({CHANNELS})"] * num_layers)
+        self.gic = GIC(in_channels, out_channels, architecture, NUM_SCALES, NUM_COMPONENTS)
+
+    def forward(self, batch):
+        sizes = {"num_nodes": batch.num_nodes, "num_scales": NUM_SCALES, "walk_count": batch.walk_count}
+        fields = receptive_fields(batch.edge_index, **sizes)
+        return self.gic(batch.x, batch.edge_index, fields=fields, num_seeds=batch.batch_size)
+
+
+def measure_samples(num_vertices, num_edges, num_features, num_batches):
+    """Both networks train on each sample in turn, so that a slow moment hits both."""
+    data = planted_graph(num_vertices, num_edges, num_features)
+    with resident_peak() as peak:
+        data.walk_count = walk_counts(data.edge_index, num_nodes=num_vertices, num_scales=NUM_SCALES)
+        seeds = data.train_mask.nonzero().flatten()
+        del data.train_mask
+        loader = NeighborLoader(data, NEIGHBORS, seeds, batch_size=SEEDS, shuffle=True)
+        torch.manual_seed(0)
+        models = {
+            "GraphSAGE": SampledSAGE(num_features, CLASSES),
+            "GIC, one layer": SampledGIC(num_features, CLASSES, 1),
+            "GIC, two layers": SampledGIC(num_features, CLASSES, 2),
+        }
+        optimizers = {name: torch.optim.AdamW(model.parameters(), lr=0.003) for name, model in models.items()}
+        seconds, right, count, sampled = dict.fromkeys(["sampling", *models], 0.0), dict.fromkeys(models, 0), 0, 0
+        total = min(num_batches or len(loader), len(loader))
+        iterator = iter(loader)
+        for _ in tqdm(range(total), desc="samples", unit="batch"):
+            start = time.perf_counter()
+            batch = next(iterator)
+            seconds["sampling"] += time.perf_counter() - start
+            y = batch.y[: batch.batch_size]
+            for name, model in models.items():
+                start = time.perf_counter()
+                optimizers[name].zero_grad()
+                out = model(batch)
+                F.cross_entropy(out, y).backward()
+                optimizers[name].step()
+                seconds[name] += time.perf_counter() - start
+                right[name] += int((out.argmax(dim=1) == y).sum())
+            count, sampled = count + y.numel(), sampled + batch.num_nodes
+    speed = {name: count / (seconds["sampling"] + seconds[name]) for name in models}
+    return {
+        "batches": total,
+        "batches of an epoch": len(loader),
+        "seconds": seconds,
+        "seeds a second": speed,
+        "accuracy": {name: value / count for name, value in right.items()},
+        "vertices of a batch": sampled / total,
+        "megabytes": peak["megabytes"],
+    }
+
+
+def print_samples(args, results):
+    if not (WITH_TORCH_SPARSE or WITH_PYG_LIB):
+        print("samples: left out, NeighborLoader needs pyg-lib or torch-sparse")
+        return
+    size = (2000, 40_000, 16) if args.quick else (VERTICES, EDGES, FEATURES)
+    point = results.get(f"samples/{size}/{args.batches}", measure_samples, *size, args.batches)
+    rows = []
+    for name, speed in point["seeds a second"].items():
+        step = 1000 * point["seconds"][name] / point["batches"]
+        share = speed / point["seeds a second"]["GraphSAGE"]
+        rows.append([name, f"{speed:.0f}", f"{share:.2f}", f"{step:.0f} ms", f"{point['accuracy'][name]:.1%}"])
+    sampling = 1000 * point["seconds"]["sampling"] / point["batches"]
+    memory = "-" if point["megabytes"] is None else f"{point['megabytes']:.0f} MB"
+    print(
+        f"\nA batch has {point['vertices of a batch']:.0f} vertices and takes {sampling:.0f} ms to sample."
+        f" Memory beside the graph: {memory}."
+    )
+    print_table(
+        f"Samples of {size[0]} vertices, {size[1]} edges, {size[2]} attributes: {NEIGHBORS} neighbours of {SEEDS} seeds,"
+        f" K = {NUM_SCALES}, C = {NUM_COMPONENTS}; {point['batches']} of {point['batches of an epoch']} batches",
+        ["", "seeds a second", "of GraphSAGE", "step", "accuracy in training"],
+        rows,
+    )
+
+
+def measure_ranks(level, world, size):
+    script = Path(__file__).parents[1] / "examples" / "ddp.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world), str(script)]
+    command += ["--level", level, "--size", str(size), "--epochs", "3"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(script.parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
+    return max(float(speed) for speed in re.findall(r"([\d.]+) a second", done.stdout))
+
+
+def print_ranks(args, results):
+    rows = []
+    size = 100 if args.quick else 4000
+    for level in ("graph", "vertex"):
+        if level == "vertex" and not (WITH_TORCH_SPARSE or WITH_PYG_LIB):
+            continue
+        one, two = (results.get(f"ranks/{level}/{world}/{size}", measure_ranks, level, world, size) for world in (1, 2))
+        rows.append([level, f"{one:.0f}", f"{two:.0f}", f"{two / one:.2f}"])
+    print_table("Graphs or seeds a second of examples/ddp.py", ["level", "one process", "two", "two of one"], rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmark.scale", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="(default: all)")
+    parser.add_argument("--quick", action="store_true", help="small graphs, to see that it works")
+    parser.add_argument("--batches", type=int, help="batches of the part 'samples' (default: an epoch)")
+    parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("results"), help="folder of scale.json (default: %(default)s)")
+    args = parser.parse_args()
+    if args.batches is not None and args.batches < 1:
+        parser.error(f"Expected --batches to be at least 1 (got {args.batches})")
+    torch.set_num_threads(args.threads)
+    results = Results(args.output / ("scale-quick.json" if args.quick else "scale.json"), threads=args.threads)
+    for part, show in (("fields", print_fields), ("samples", print_samples), ("ranks", print_ranks)):
+        if part in args.parts:
+            show(args, results)
+
+
+if __name__ == "__main__":
+    main()

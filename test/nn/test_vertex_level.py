@@ -1,0 +1,174 @@
+"""GIC on the vertices of large graphs: seeds of sampled batches, and all vertices layer by layer."""
+
+import pytest
+import torch
+from conftest import random_graph
+from torch_geometric.data import Data
+from torch_geometric.loader import ClusterLoader, NeighborLoader
+from torch_geometric.typing import WITH_METIS, WITH_PYG_LIB, WITH_TORCH_SPARSE
+
+from torch_gic import GIC, ReceptiveFields, receptive_fields, walk_counts
+from torch_gic.ops import trim_fields
+
+needs_sampler = pytest.mark.skipif(not (WITH_TORCH_SPARSE or WITH_PYG_LIB), reason="needs torch-sparse or pyg-lib")
+
+
+def network(architecture="C(6)-C(4)-FC(5)", **kwargs):
+    torch.manual_seed(0)
+    return GIC(5, 3, architecture, **{"num_scales": 3, "num_components": 2} | kwargs).double()
+
+
+def trained(model, data):
+    """With statistics of the batch normalisation that are not those it starts with."""
+    for _ in range(3):
+        model(data.x, data.edge_index)
+    return model.eval()
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 100])
+@pytest.mark.parametrize("architecture", ["C(6)-C(4)-FC(5)", "C(6)", "FC(5)"])
+def test_inference_equals_forward(architecture, batch_size):
+    data = random_graph(40, 120, directed=True)
+    model = trained(network(architecture), data)
+    expected = model(data.x, data.edge_index, data.edge_weight)
+    out = model.train().inference(data.x, data.edge_index, data.edge_weight, batch_size=batch_size)
+    torch.testing.assert_close(out, expected)
+    assert model.training
+    assert not out.requires_grad
+
+
+def test_inference_takes_fields_in_any_order():
+    data = ReceptiveFields(3, max_neighbors=6)(random_graph(40, 120))
+    model = trained(network(max_neighbors=6), data)
+    expected = model(data.x, data.edge_index, data.edge_weight)
+    order = torch.randperm(data.field_index.size(1))
+    fields = data.field_index[:, order], data.field_weight[order]
+    torch.testing.assert_close(model.inference(data.x, data.edge_index, fields=fields, batch_size=7), expected)
+
+
+def test_inference_of_a_graph_without_vertices():
+    assert network().inference(torch.empty(0, 5, dtype=torch.float64), torch.empty(2, 0, dtype=torch.long)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("num_seeds", [1, 5, 40])
+def test_seeds_get_the_output_they_have_among_all(num_seeds):
+    data = random_graph(40, 60, directed=True)
+    model = trained(network(), data)
+    expected = model(data.x, data.edge_index, data.edge_weight)[:num_seeds]
+    torch.testing.assert_close(model(data.x, data.edge_index, data.edge_weight, num_seeds=num_seeds), expected)
+
+
+def test_only_what_seeds_depend_on_is_computed():
+    path = torch.tensor([[1, 2, 3, 4, 5], [0, 1, 2, 3, 4]])  # towards vertex 0, the seed
+    index = torch.cat([path, torch.arange(6).repeat(2, 1)], dim=1)
+    steps = trim_fields((index, torch.ones(11, 1)), num_seeds=1, num_layers=3)
+    assert [count for count, _ in steps] == [3, 2, 1]
+    assert [sorted(part[0].t().tolist()) for _, part in steps[1:]] == [[[0, 0], [1, 0], [1, 1], [2, 1]], [[0, 0], [1, 0]]]
+
+
+def test_errors_of_vertex_level():
+    data = random_graph()
+    graph_level = network("C(4)-P")
+    with pytest.raises(ValueError, match="inference of a network without any P"):
+        graph_level.inference(data.x, data.edge_index)
+    with pytest.raises(ValueError, match="num_seeds of a network without any P"):
+        graph_level(data.x, data.edge_index, num_seeds=2)
+    with pytest.raises(ValueError, match=r"'num_seeds' to be at most the 12 vertices \(got 13\)"):
+        network()(data.x, data.edge_index, num_seeds=13)
+    with pytest.raises(ValueError, match=r"'num_seeds' to be at least 1 \(got 0\)"):
+        network()(data.x, data.edge_index, num_seeds=0)
+    with pytest.raises(ValueError, match=r"'batch_size' to be at least 1 \(got 0\)"):
+        network().inference(data.x, data.edge_index, batch_size=0)
+
+
+def field_graph(data, **settings):
+    """The fields as edges with attributes, which is what loaders sample."""
+    data = ReceptiveFields(3, **settings)(data)
+    numbers = torch.arange(data.num_nodes)
+    return Data(x=data.x, y=numbers, edge_index=data.field_index, edge_attr=data.field_weight)
+
+
+@needs_sampler
+def test_complete_samples_of_fields_give_the_output_of_the_whole_graph():
+    data = random_graph(40, 60)
+    model = trained(network(), data)
+    expected = model(data.x, data.edge_index)
+    data.edge_weight = None
+    loader = NeighborLoader(field_graph(data), num_neighbors=[-1, -1], batch_size=6)
+    for batch in loader:
+        out = model(batch.x, None, fields=(batch.edge_index, batch.edge_attr), num_seeds=batch.batch_size)
+        torch.testing.assert_close(out, expected[batch.y[: batch.batch_size]])
+
+
+@needs_sampler
+def test_samples_hold_nothing_but_what_was_sampled():
+    """Vertices outside of the sample, and edges that were not drawn, do not enter the output of a seed."""
+    data = random_graph(40, 200, directed=True)
+    model = trained(network(), data)
+    sampled = Data(x=data.x, edge_index=data.edge_index, number=torch.arange(40))
+    batch = next(iter(NeighborLoader(sampled, num_neighbors=[2, 2], batch_size=3)))
+    assert batch.num_nodes < 40
+    out = model(batch.x, batch.edge_index, num_seeds=batch.batch_size)
+
+    alone = model(data.x[batch.number], batch.edge_index, num_seeds=batch.batch_size)
+    torch.testing.assert_close(out, alone)
+    x = torch.full_like(data.x, torch.nan)  # outside of the sample
+    x[batch.number] = data.x[batch.number]
+    edges = batch.number[batch.edge_index]
+    everything = model(x, edges)[batch.number[: batch.batch_size]]
+    torch.testing.assert_close(out, everything)
+
+
+@needs_sampler
+def test_normalisers_of_a_sample():
+    """A vertex whose edges were not sampled counts as one without edges, unless its walks were counted in the whole graph."""
+    star = torch.stack([torch.arange(1, 9), torch.zeros(8, dtype=torch.long)])
+    edge_index = torch.cat([star, star.flip(0)], dim=1)
+    data = Data(x=torch.randn(9, 5), edge_index=edge_index, walk_count=walk_counts(edge_index, num_scales=2))
+    assert data.walk_count[0].tolist() == [9, 9 + 8 * 2]  # nine ways into the hub; of two steps, one stays or comes by a leaf
+    batch = next(iter(NeighborLoader(data, num_neighbors=[-1], input_nodes=torch.tensor([1]))))
+
+    def weight(edge_index, member, vertex, **counts):
+        index, weight = receptive_fields(edge_index, num_scales=2, **counts)
+        return weight[(index[0] == member) & (index[1] == vertex)].flatten().tolist()
+
+    assert weight(batch.edge_index, 1, 0) == [1, 2]  # the hub in the field of the seed
+    whole = weight(edge_index, 0, 1)
+    assert whole == pytest.approx([1 / 9, 2 / 25])
+    assert weight(batch.edge_index, 1, 0, walk_count=batch.walk_count) == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("add_self_loops", [False, True])
+def test_walk_counts_are_the_normalisers_of_fields(odd, add_self_loops):
+    A = torch.zeros(odd.num_nodes, odd.num_nodes, dtype=torch.float64)
+    A.index_put_((odd.edge_index[1], odd.edge_index[0]), odd.edge_weight, accumulate=True)
+    A += add_self_loops * torch.eye(odd.num_nodes)
+    sizes = {"num_nodes": odd.num_nodes, "num_scales": 3, "add_self_loops": add_self_loops}
+    counts = walk_counts(odd.edge_index, odd.edge_weight, **sizes)
+    for k in range(3):
+        torch.testing.assert_close(counts[:, k], torch.linalg.matrix_power(A, k + 1).sum(dim=1))
+    if add_self_loops:
+        index, weight = receptive_fields(odd.edge_index, odd.edge_weight, **sizes)
+        again, same = receptive_fields(odd.edge_index, odd.edge_weight, **sizes, walk_count=counts)
+        assert torch.equal(again, index)
+        torch.testing.assert_close(same, weight)
+
+
+def test_errors_of_walk_counts():
+    with pytest.raises(ValueError, match="'add_self_loops' to be True with 'walk_count'"):
+        receptive_fields(torch.tensor([[0], [2]]), num_scales=2, walk_count=torch.ones(3, 2), add_self_loops=False)
+    with pytest.raises(ValueError, match=r"'walk_count' to have shape \[3, 2\] \(got \[3, 1\]\)"):
+        receptive_fields(torch.tensor([[0], [2]]), num_scales=2, walk_count=torch.ones(3, 1))
+
+
+@pytest.mark.skipif(not WITH_METIS, reason="needs a PyG with METIS")
+def test_cluster_loader():
+    from torch_geometric.loader import ClusterData
+
+    data = random_graph(60, 150)
+    data.edge_weight = None
+    model = trained(network(), data)
+    batches = list(ClusterLoader(ClusterData(data, num_parts=6, verbose=False), batch_size=2))
+    assert sum(batch.num_nodes for batch in batches) == 60
+    for batch in batches:
+        assert model(batch.x, batch.edge_index).isfinite().all()
