@@ -3,7 +3,6 @@
 import torch
 import torch.nn.functional as F
 from torch_geometric.nn import BatchNorm, GATConv, GCNConv, LayerNorm, Linear, SAGEConv
-from torch_geometric.transforms import ToSparseTensor
 
 from torch_gic import GICConv, receptive_fields
 
@@ -66,11 +65,9 @@ NETWORKS = {
 
 
 def graph_arguments(setting, data, num_nodes):
-    """What a convolution takes beside the attributes, computed once: fields for GIC, a sparse matrix for the others."""
+    """What a convolution takes beside the attributes: the edges, and for GIC fields that are computed once."""
+    fields = {}
     if setting.network == "GIC":
         sizes = {"num_scales": setting.num_scales, "max_neighbors": setting.max_neighbors}
-        return (data.edge_index,), {"fields": receptive_fields(data.edge_index, num_nodes=num_nodes, **sizes)}
-    from torch_geometric.data import Data
-
-    graph = ToSparseTensor()(Data(edge_index=data.edge_index, num_nodes=num_nodes))
-    return (graph.adj_t,), {}
+        fields["fields"] = receptive_fields(data.edge_index, num_nodes=num_nodes, **sizes)
+    return (data.edge_index,), fields
