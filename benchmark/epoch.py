@@ -75,7 +75,8 @@ def product_shapes(run, model):
 
 
 def products(shapes):
-    """The products alone: the output, and the gradients of the encoding (not of the first layer's) and of the filter."""
+    """The products alone: the output, and the gradients of the encoding, which mixtures need in the first layer too, and
+    of the filter."""
     rows = max(n for n, _, _ in shapes)
     inputs, filters, outputs = {}, {}, {}
     for _, k, m in shapes:
