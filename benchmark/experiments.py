@@ -128,10 +128,9 @@ def run_missing(source, settings, folder, repeats, folds, jobs, make_run=run):
     if not missing:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with (
-        multiprocessing.get_context("spawn").Pool(min(jobs, len(missing))) as pool,
-        tqdm(total=len(wanted), initial=len(wanted) - len(missing), unit="run", smoothing=0.1) as progress,
-    ):
+    pool = multiprocessing.get_context("spawn").Pool(min(jobs, len(missing)))
+    progress = tqdm(total=len(wanted), initial=len(wanted) - len(missing), unit="run", smoothing=0.1)
+    try:
         for job, result in pool.imap_unordered(_try, [(make_run, source, job) for job in missing]):
             name = f"{job.setting.network} on {job.setting.dataset}, fold {job.fold}"
             if isinstance(result, str):
@@ -140,6 +139,12 @@ def run_missing(source, settings, folder, repeats, folds, jobs, make_run=run):
                 _add(job, result, folder)
                 progress.set_postfix_str(name)
             progress.update()
+    except KeyboardInterrupt:
+        progress.close()
+        raise SystemExit(f"Stopped with {progress.n} of {len(wanted)} runs; the same command goes on from there") from None
+    finally:
+        progress.close()
+        pool.terminate()
 
 
 def read(path):

@@ -89,8 +89,8 @@ def main():
     chosen = f"epoch {min(epochs)}" if len(epochs) == 1 else f"epochs {min(epochs)} to {max(epochs)}"
     print(
         f"{args.dataset}, {args.network}, protocol {args.protocol}: {percent(summary['mean'], summary['std'])} %"
-        f"  ({summary['folds']} folds, {summary['repeats']} repeats, {setting.epochs} epochs, {chosen} count;"
-        f" {summary['minutes']:.1f} minutes of one core)"
+        f"  (folds: {summary['folds']}, repeats: {summary['repeats']}, epochs: {setting.epochs}, chosen: {chosen};"
+        f" {summary['minutes']:.1f} minutes)"
     )
     print(f"{args.protocol}: {PROTOCOLS[args.protocol]}. ±: standard deviation over the runs.\nRuns: {path}")
 

@@ -11,7 +11,7 @@ from .vertex_report import write_vertices
 
 HEAD = """# Results
 
-Written by `python -m benchmark.reproduce` from the files of runs in [`results`](results); do not edit. All by ten-fold
+Written by `python -m benchmark.reproduce` from the files of runs in [`FOLDER`](FOLDER); do not edit. All by ten-fold
 cross-validation, accuracy in percent with the standard deviation over the runs (folds and repeats), under one of three
 protocols that must not be mixed:
 
@@ -180,7 +180,7 @@ def make_report(folder, epochs=None):
     """The text of RESULTS.md, from the runs in a folder alone."""
     report = Report(read_all(folder), epochs)
     protocols = "\n".join(f"- `{name}`: {text}" for name, text in PROTOCOLS.items())
-    report.text(HEAD + protocols + "\n" + ABOUT)
+    report.text(HEAD.replace("FOLDER", folder.name) + protocols + "\n" + ABOUT)
     write_table1(report)
     write_vertices(report, folder)
     names = {"ChebNet-VIGMM": "ChebNet + VI-GMM", "GCN-VIGMM": "GCN + VI-GMM", "GIC-flat": "GIC without VI-GMM"}
@@ -195,8 +195,8 @@ def make_report(folder, epochs=None):
     write_mixture(report)
     write_recipes(report)
     report.text("## Pictures")
-    report.text("![Accuracy by K = C and by the number of layers](results/trends.png)")
-    report.text("![Learning curves](results/curves.png)")
+    report.text(f"![Accuracy by K = C and by the number of layers]({folder.name}/trends.png)")
+    report.text(f"![Learning curves]({folder.name}/curves.png)")
     return "\n".join(report.lines).rstrip() + "\n"
 
 

@@ -52,22 +52,22 @@ def parse_args():
         if name not in ("table2", *TABLES):
             parser.error(f"Expected table2 or one of {', '.join(TABLES)} (got {name})")
     if args.output is None:
-        args.output = Path("results/quick") if args.quick else RESULTS
+        args.output = Path("results/quick/results") if args.quick else RESULTS
     if args.quick:
         args.datasets, args.folds = args.datasets or ["MUTAG"], list(range(QUICK_FOLDS))
     return args
 
 
 def summary(folder):
-    """What has been collected of GIC: {dataset: {protocol: {mean, std, folds, epochs}}}."""
-    runs, collected = read_all(folder), {}
-    for make, datasets in (TABLES["table1"], TABLES["peers"]):
-        for dataset in datasets:
-            setting = make(dataset)["GIC"]
-            if setting in runs:
-                for protocol in ("fair",) if setting.fair else ("paper", "gin"):
-                    figures = {**summarise(runs[setting], protocol), "epochs": setting.epochs}
-                    collected.setdefault(dataset, {})[protocol] = figures
+    """What has been collected of GIC: {dataset: {protocol: {mean, std, folds, epochs}}}. Of several experiments on a data set
+    the one of a table counts, or else the longest."""
+    tabled = {make(dataset)["GIC"] for make, datasets in (TABLES["table1"], TABLES["peers"]) for dataset in datasets}
+    runs = {setting: runs for setting, runs in read_all(folder).items() if setting.network == "GIC"}
+    collected = {}
+    for setting in sorted(runs, key=lambda setting: (setting in tabled, setting.epochs)):
+        for protocol in ("fair",) if setting.fair else ("paper", "gin"):
+            figures = {**summarise(runs[setting], protocol), "epochs": setting.epochs}
+            collected.setdefault(setting.dataset, {})[protocol] = figures
     return collected
 
 

@@ -150,7 +150,7 @@ def classify(archive, tmp_path, *arguments, **options):
 
 def test_graph_classification(archive, tmp_path):
     out = classify(archive, tmp_path, "--protocol", "paper")
-    assert re.search(r"RINGS, GIC, protocol paper: [\d.]+ ± [\d.]+ %  \(2 folds, 1 repeats, 2 epochs", out)
+    assert re.search(r"RINGS, GIC, protocol paper: [\d.]+ ± [\d.]+ %  \(folds: 2, repeats: 1, epochs: 2", out)
     (path,) = (tmp_path / "results").glob("graphs-RINGS-GIC-*.json")
     content = json.loads(path.read_text())
     assert content["setting"]["architecture"] == "C(4)-P-FC(4)"
