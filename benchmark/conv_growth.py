@@ -1,12 +1,11 @@
 """How time and memory of the convolution grow with the receptive fields."""
 
-import numpy as np
 import torch
 
 from torch_gic import GICConv, receptive_fields
 
 from .conv_layers import COMPONENTS, SCALES
-from .measure import median_times, peak_megabytes, print_table
+from .measure import exponent, median_times, peak_megabytes, print_table
 
 STEP = "training step, 32 to 32"
 ENTRIES = [round(10**e) for e in (4, 4.5, 5, 5.5, 6, 6.5, 7)]
@@ -35,13 +34,9 @@ def measure_growth(args, results, progress):
     points = [results.get(f"growth/{entries}", times, entries) for entries in ENTRIES]
     names = [name for name in points[0] if name != "entries"]
     rows = [[f"{point['entries']}", *(f"{point[name]:.1f} ms" for name in names)] for point in points]
-    rows.append(["exponent", *(f"{exponent(points, name):.2f}" for name in names)])
+    sizes = [point["entries"] for point in points]
+    rows.append(["exponent", *(f"{exponent(sizes, [point[name] for point in points]):.2f}" for name in names)])
     print_table(f"Growth with the number of field entries, threads: {args.threads[-1]}", ["entries", *names], rows)
-
-
-def exponent(points, name):
-    """The slope of the logarithm of the time over that of the size, by least squares."""
-    return np.polyfit(*(np.log([point[key] for point in points]) for key in ("entries", name)), deg=1)[0]
 
 
 def measure_entry_memory(args, results, progress):

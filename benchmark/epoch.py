@@ -25,6 +25,7 @@ from .measure import describe_machine, print_table
 from .training import RECIPES, train
 
 SCALES = COMPONENTS = 7
+PRODUCTS = "products alone of "
 STAGES = {  # by the beginning of the name of an operation, the outermost counts
     "batches": ("batches",),
     "optimiser": ("Optimizer.step", "Optimizer.zero_grad"),
@@ -137,7 +138,7 @@ def main():
         graphs.scale(everything)
         calls[name] = epoch(model, Batches(graphs), recipe)
         if name.startswith("GIC"):
-            calls[f"its products alone ({name[5:]})"] = products(product_shapes(calls[name], model))
+            calls[PRODUCTS + name] = products(product_shapes(calls[name], model))
     times = {name: [] for name in calls}
     for _ in tqdm(range(args.rounds + 1), unit="round"):
         for name, call in calls.items():
@@ -145,14 +146,13 @@ def main():
             call()
             times[name].append(time.perf_counter() - start)
     median = {name: statistics.median(values[1:]) for name, values in times.items()}
-    base = 1.0
-    rows = []
-    for name, seconds in reversed(median.items()):
-        base = seconds if "products" in name else base
-        rows.append([name, f"{seconds:.2f} s", f"{seconds / base:.2f}x" if name.startswith("GIC") else "-"])
+    ratio = {
+        name: f"{seconds / median[PRODUCTS + name]:.2f}x" for name, seconds in median.items() if PRODUCTS + name in median
+    }
+    rows = [[name, f"{seconds:.2f} s", ratio.get(name, "-")] for name, seconds in median.items()]
     machine = ", ".join(f"{key} {value}" for key, value in describe_machine().items())
     print(f"{machine}\nthreads {args.threads}, batches of {args.batch_size}, K = C = {SCALES}")
-    print_table(f"{args.dataset}: an epoch", ["", "time", "of its products"], rows[::-1])
+    print_table(f"{args.dataset}: an epoch", ["", "time", "of its products"], rows)
     for name in [name for name in calls if name.startswith("GIC")]:
         parts = stages(calls[name])
         total = sum(parts.values())

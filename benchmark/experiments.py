@@ -31,6 +31,12 @@ from .training import RECIPES, train_fair, train_tested
 OWN = "own"  # folds that are made here, not taken from a file
 
 
+def experiment_path(folder, level, setting):
+    """The file of an experiment on whole graphs or on vertices."""
+    key = hashlib.sha256(json.dumps(setting._asdict(), sort_keys=True).encode()).hexdigest()[:8]
+    return folder / f"{level}-{setting.dataset}-{setting.network}-{key}.json"
+
+
 class Setting(NamedTuple):
     """All that an experiment depends on but the fold and the repeat."""
 
@@ -46,8 +52,7 @@ class Setting(NamedTuple):
     splits: str = OWN
 
     def path(self, folder):
-        key = hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()[:8]
-        return folder / f"graphs-{self.dataset}-{self.network}-{key}.json"
+        return experiment_path(folder, "graphs", self)
 
 
 class Source(NamedTuple):
@@ -152,10 +157,10 @@ def read(path):
     return json.loads(path.read_text())["runs"] if path.exists() else {}
 
 
-def read_all(folder):
-    """The runs of all experiments in a folder."""
-    contents = [json.loads(path.read_text()) for path in sorted(folder.glob("graphs-*.json"))]
-    return {Setting(**content["setting"]): content["runs"] for content in contents}
+def read_all(folder, level="graphs", kind=Setting):
+    """The runs of all experiments of a level in a folder, by their settings, which are of this kind."""
+    contents = [json.loads(path.read_text()) for path in sorted(folder.glob(f"{level}-*.json"))]
+    return {kind(**content["setting"]): content["runs"] for content in contents}
 
 
 def _add(job, result, folder):

@@ -9,6 +9,7 @@ import statistics
 import time
 from pathlib import Path
 
+import numpy as np
 import torch
 
 LONG = 2.0  # seconds; calls that take longer are repeated only a few times
@@ -95,6 +96,11 @@ def _reset_peak():
 def _status(field):
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(field)).split()[1])
+
+
+def exponent(sizes, values):
+    """What a quantity grows with: the slope of its logarithm over that of the size, by least squares."""
+    return float(np.polyfit(np.log(sizes), np.log(values), deg=1)[0])
 
 
 def print_table(title, columns, rows):

@@ -69,8 +69,8 @@ def run(job):
             *(config[name] for name in ("hidden", "ratio", "readout")),
             graphs.mean_size(split.training),
         )
-        result, curves = train_fair(model, graphs, split, RECIPES["default"], config["epochs"], seed)
-        return config, {**result, "loss": curves["loss"][-1]}
+        result, _ = train_fair(model, graphs, split, RECIPES["default"], config["epochs"], seed)
+        return config, result
     except Exception as error:
         return config, f"{type(error).__name__}: {error}"
 

@@ -22,7 +22,7 @@ from torch_geometric.utils import to_undirected
 
 from torch_gic import VIGMMPool
 
-from .measure import available_megabytes, peak_megabytes, print_table
+from .measure import available_megabytes, exponent, peak_megabytes, print_table
 from .pooling_contenders import (
     RATIO,
     available,
@@ -150,7 +150,7 @@ def print_growth(title, quantity, points, sizes):
         line = [points.get((kind, name, n), {}) for n in sizes]
         cells = [number(point.get(quantity)) for point in line]
         if quantity != "cut":
-            cells.append(exponent([point for point in line if point and point["vertices"] > 500], quantity))
+            cells.append(growth([point for point in line if point and point["vertices"] > 500], quantity))
         rows.append([f"{kind}, {name}", *cells])
     print_table(title, ["vertices", *map(str, sizes), *(["exponent"] if quantity != "cut" else [])], rows)
 
@@ -159,16 +159,13 @@ def number(value):
     return "-" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
-def exponent(points, quantity):
-    """The slope of the logarithm over that of the vertices, by least squares, from 1000 vertices on; and to where, if not to
-    the end. Less than a megabyte of memory is noise.
-    """
+def growth(points, quantity):
+    """The exponent, and from where to where. Less than a megabyte of memory is noise."""
     points = [point for point in points if point[quantity] is not None and (quantity != "memory" or point[quantity] > 1)]
     if len(points) < 2:
         return "-"
     size = [point["vertices"] for point in points]
-    slope = np.polyfit(np.log(size), np.log([point[quantity] for point in points]), deg=1)[0]
-    return f"{slope:.2f} ({min(size)} to {max(size)})"
+    return f"{exponent(size, [point[quantity] for point in points]):.2f} ({min(size)} to {max(size)})"
 
 
 def main():

@@ -18,7 +18,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch_geometric.loader import NeighborLoader
@@ -29,7 +28,7 @@ from tqdm import tqdm
 from torch_gic import GIC, receptive_fields, walk_counts
 from torch_gic.ops import trim_fields
 
-from .measure import Results, print_table, resident_peak
+from .measure import Results, exponent, print_table, resident_peak
 from .planted import CLASSES, EDGES, FEATURES, VERTICES, planted_graph
 from .pooling_growth import power_law
 
@@ -63,7 +62,7 @@ def print_fields(args, results):
     for num_scales in SCALES:
         points = [results.get(f"fields/{num_scales}/{size}", measure_fields, size, num_scales) for size in sizes]
         rows = [[f"{size}", *_field_cells(point)] for size, point in zip(sizes, points, strict=True)]
-        rows.append(["exponent", "", "", *(_exponent(sizes, points, name) for name in ("seconds", "megabytes"))])
+        rows.append(["exponent", "", "", *(_growth(sizes, points, name) for name in ("seconds", "megabytes"))])
         title = f"Fields of a power-law graph, K = {num_scales}, max_neighbors = {MAX_NEIGHBORS}, threads: {args.threads}"
         print_table(title, ["vertices", "edges", "field entries", "processor time", "memory"], rows)
 
@@ -73,12 +72,9 @@ def _field_cells(point):
     return [f"{point['edges']}", f"{point['entries']}", f"{1000 * point['seconds']:.1f} ms", memory]
 
 
-def _exponent(sizes, points, name):
-    """The slope of the logarithm over that of the size, by least squares."""
+def _growth(sizes, points, name):
     values = [point[name] for point in points]
-    if None in values or min(values) <= 0:
-        return "-"
-    return f"{np.polyfit(np.log(sizes), np.log(values), deg=1)[0]:.2f}"
+    return "-" if None in values or min(values) <= 0 else f"{exponent(sizes, values):.2f}"
 
 
 class SampledSAGE(torch.nn.Module):

@@ -8,14 +8,13 @@ Every finished run is written to a JSON file of the output folder, and is not ma
 """
 
 import argparse
-import json
 from pathlib import Path
 
 from .experiments import Source, read, run_missing
 from .measure import print_table
 from .protocols import percent, summarise
 from .vertex_data import RUNS
-from .vertex_experiments import AUC, VertexSetting, prepare, run
+from .vertex_experiments import AUC, prepare, run
 from .vertex_tables import DATASETS, NETWORKS, settings
 
 QUICK_EPOCHS = 2
@@ -30,12 +29,6 @@ def add_arguments(parser):
     parser.add_argument("--root", type=Path, default=Path("data"), help="where PyG keeps the data (default: %(default)s)")
     parser.add_argument("--data-url", help="folder that holds planetoid, heterophilous and twitch (default: PyG's sources)")
     parser.add_argument("--output", type=Path, default=Path("results"), help="folder of the results (default: %(default)s)")
-
-
-def read_vertices(folder):
-    """The runs of all experiments in a folder."""
-    contents = [json.loads(path.read_text()) for path in sorted(folder.glob("vertices-*.json"))]
-    return {VertexSetting(**content["setting"]): content["runs"] for content in contents}
 
 
 def metric(dataset):

@@ -1,15 +1,14 @@
 """Experiments of vertex classification: their settings and one run, which `run_missing` of the graphs' harness repeats."""
 
 import functools
-import hashlib
-import json
 import time
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
+from scipy.stats import mannwhitneyu
 
-from .experiments import pack, versions
+from .experiments import experiment_path, pack, versions
 from .vertex_data import load_vertices
 from .vertex_networks import NETWORKS, VertexNetwork, graph_arguments
 
@@ -33,8 +32,7 @@ class VertexSetting(NamedTuple):
     max_neighbors: int | None = None
 
     def path(self, folder):
-        key = hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()[:8]
-        return folder / f"vertices-{self.dataset}-{self.network}-{key}.json"
+        return experiment_path(folder, "vertices", self)
 
 
 @functools.lru_cache(maxsize=1)
@@ -118,8 +116,5 @@ def score(out, y, dataset):
 
 def area_under_curve(value, y):
     """How often a vertex of class 1 has a larger value than one of class 0; equal values count a half."""
-    _, position, count = torch.unique(value, return_inverse=True, return_counts=True)
-    rank = (count.cumsum(0).double() - (count - 1) / 2)[position]  # equal values share their mean rank
-    ones = int((y == 1).sum())
-    zeros = y.numel() - ones
-    return float((rank[y == 1].sum() - ones * (ones + 1) / 2) / (ones * zeros))
+    ones, zeros = value[y == 1].numpy(), value[y == 0].numpy()
+    return float(mannwhitneyu(ones, zeros, method="asymptotic").statistic / (ones.size * zeros.size))

@@ -3,7 +3,9 @@
 import json
 
 from . import printed
-from .vertex_classification import COLUMNS, read_vertices, row
+from .experiments import read_all
+from .vertex_classification import COLUMNS, row
+from .vertex_experiments import VertexSetting
 from .vertex_tables import DATASETS, MIXTURES, RECIPES, settings
 
 EXAMPLES = {"PPI": "ppi.py", "Reddit": "reddit.py"}
@@ -41,7 +43,7 @@ def write_vertices(report, folder):
         " recipes come from some twenty trials with the first run, whose test scores were seen too, and of which GIC had more"
         " than the others: they are not chosen on validation vertices alone, and are to be chosen anew."
     )
-    runs = read_vertices(folder)
+    runs = read_all(folder, "vertices", VertexSetting)
     rows = []
     for dataset in DATASETS:
         found = {network: runs.get(setting, {}) for network, setting in settings(dataset).items()}

@@ -19,10 +19,7 @@ from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 from torch_gic import GIC
 
 WORLD = 2
-pytestmark = [
-    pytest.mark.slow,  # processes that wait for each other have hung here, for a reason that is not known yet
-    pytest.mark.skipif(not dist.is_available(), reason="needs torch.distributed"),
-]
+pytestmark = pytest.mark.skipif(not dist.is_available(), reason="needs torch.distributed")
 needs_sampler = pytest.mark.skipif(not (WITH_TORCH_SPARSE or WITH_PYG_LIB), reason="needs torch-sparse or pyg-lib")
 
 
@@ -97,7 +94,7 @@ def start(folder, *arguments):
     )
 
 
-@pytest.mark.parametrize("level", ["graph", pytest.param("vertex", marks=[needs_sampler])])
+@pytest.mark.parametrize("level", ["graph", pytest.param("vertex", marks=[needs_sampler, pytest.mark.slow])])
 def test_killed_rank(level, tmp_path):
     settings = ["--level", level, "--size", 64, "--batch-size", 16]
     running = start(tmp_path, *settings, "--epochs", 100_000)

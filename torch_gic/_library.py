@@ -151,10 +151,6 @@ def register_reference(name: str) -> Callable[[F], F]:
     return register
 
 
-def has_cpu_kernel(name: str) -> bool:
-    return has_kernel(name, "CPU")
-
-
 def has_kernel(name: str, key: str) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(f"torch_gic::{name}", key)
 

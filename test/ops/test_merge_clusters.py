@@ -5,7 +5,7 @@ import torch
 from clusters import batch_of_graphs, cut_objective, settings, weighted
 from torch_geometric.utils import cumsum
 
-from torch_gic._library import has_cpu_kernel, load_kernels
+from torch_gic._library import has_kernel, load_kernels
 from torch_gic.ops import merge_clusters
 from torch_gic.ops.merge_clusters import reference
 
@@ -74,7 +74,7 @@ def test_better_than_chance():
 @pytest.mark.parametrize("ratio", [0.1, 0.25, 0.5, 0.9])
 def test_kernel_equals_reference(ratio):
     load_kernels()
-    if not has_cpu_kernel("merge_clusters"):
+    if not has_kernel("merge_clusters", "CPU"):
         pytest.skip("no compiler")
     for unit in (True, False):  # many ties, and none
         graph, batch, _ = batch_of_graphs(unit=unit)
@@ -104,7 +104,7 @@ def test_opcheck():
 )
 def test_bad_operands(position, value, message):
     load_kernels()
-    if not has_cpu_kernel("merge_clusters"):
+    if not has_kernel("merge_clusters", "CPU"):
         pytest.skip("no compiler")
     arguments = [*settings(weighted([(0, 1)], 2), torch.zeros(2, dtype=torch.long)), torch.tensor([0, 1])]
     arguments[position] = value

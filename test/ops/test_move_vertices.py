@@ -5,7 +5,7 @@ import torch
 from clusters import batch_of_graphs, cut_objective, settings, weighted
 from torch_geometric.utils import cumsum
 
-from torch_gic._library import has_cpu_kernel, load_kernels
+from torch_gic._library import has_kernel, load_kernels
 from torch_gic.ops import merge_clusters, move_vertices
 from torch_gic.ops.move_vertices import reference
 
@@ -72,7 +72,7 @@ def test_close_to_the_best_partition_there_is():
 @pytest.mark.parametrize("num_clusters", [2, 10, None])
 def test_kernel_equals_reference(num_clusters):
     load_kernels()
-    if not has_cpu_kernel("move_vertices"):
+    if not has_kernel("move_vertices", "CPU"):
         pytest.skip("no compiler")
     for unit in (True, False):
         graph, batch, counts = batch_of_graphs(sizes=(30, 1, 47, 0, 12, 400), unit=unit)
@@ -86,7 +86,7 @@ def test_kernel_equals_reference(num_clusters):
 
 def test_large_graphs_on_several_threads():
     load_kernels()
-    if not has_cpu_kernel("move_vertices"):
+    if not has_kernel("move_vertices", "CPU"):
         pytest.skip("no compiler")
     graph, batch, counts = batch_of_graphs(sizes=(10, 20_000, 30))
     arguments, offset = settings(graph, batch), cumsum(counts)
@@ -118,7 +118,7 @@ def test_opcheck():
 
 def test_bad_start():
     load_kernels()
-    if not has_cpu_kernel("move_vertices"):
+    if not has_kernel("move_vertices", "CPU"):
         pytest.skip("no compiler")
     arguments = settings(weighted([(0, 1)], 2), torch.zeros(2, dtype=torch.long))
     with pytest.raises(RuntimeError, match=r"'cluster' of vertex 1 to lie in \[0, 1\] .got 2"):

@@ -4,7 +4,7 @@ from clusters import batch_of_graphs
 from conftest import random_graph
 from torch_geometric.utils import cumsum
 
-from torch_gic._library import has_cpu_kernel, load_kernels
+from torch_gic._library import has_kernel, load_kernels
 from torch_gic.ops import structural_rank, undirected_graph, vertex_volume
 from torch_gic.ops.structural_rank import reference as rank_reference
 from torch_gic.ops.undirected_graph import reference
@@ -53,7 +53,7 @@ def test_rank_follows_the_vertices_and_not_their_numbers():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_kernels_equal_references(dtype):
     load_kernels()
-    if not has_cpu_kernel("undirected_graph"):
+    if not has_kernel("undirected_graph", "CPU"):
         pytest.skip("no compiler")
     generator = torch.Generator().manual_seed(0)
     for sizes in ((30, 1, 0, 12), (2,), (9000, 10)):
@@ -83,7 +83,7 @@ def test_opcheck():
 
 def test_bad_operands():
     load_kernels()
-    if not has_cpu_kernel("undirected_graph"):
+    if not has_kernel("undirected_graph", "CPU"):
         pytest.skip("no compiler")
     batch = torch.zeros(2, dtype=torch.long)
     with pytest.raises(RuntimeError, match=r"'edge_index' to lie in \[0, 1\]"):

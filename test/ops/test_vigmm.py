@@ -6,7 +6,7 @@ from clusters import batch_of_graphs, cut_objective, settings
 from conftest import random_graph
 from torch_geometric.utils import cumsum
 
-from torch_gic._library import has_cpu_kernel, load_kernels
+from torch_gic._library import has_kernel, load_kernels
 from torch_gic.ops import (
     VertexKernel,
     cut_kernel,
@@ -112,7 +112,7 @@ def test_one_iteration_equals_the_mixture_in_feature_space():
 @pytest.mark.parametrize("beta", [0.1, 4.0, 1e6])
 def test_kernel_equals_reference(kernel, beta):
     load_kernels()
-    if not has_cpu_kernel("vigmm"):
+    if not has_kernel("vigmm", "CPU"):
         pytest.skip("no compiler")
     graph, batch, counts = batch_of_graphs()
     *_, w, rank, ptr = settings(graph, batch)
@@ -129,7 +129,7 @@ def test_kernel_equals_reference(kernel, beta):
 
 def test_large_graphs_on_several_threads():
     load_kernels()
-    if not has_cpu_kernel("vigmm"):
+    if not has_kernel("vigmm", "CPU"):
         pytest.skip("no compiler")
     graph, batch, _ = batch_of_graphs(sizes=(10, 20_000, 30))
     *_, w, rank, ptr = settings(graph, batch)

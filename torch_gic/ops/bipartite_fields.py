@@ -8,6 +8,7 @@ from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from torch_gic._checks import as_edge_list
+from torch_gic.ops.adjacency_powers import sum_duplicates
 
 
 def bipartite_fields(
@@ -51,8 +52,6 @@ def bipartite_fields(
 
     weight = torch.ones(source.numel(), device=source.device) if edge_weight is None else edge_weight
     present = weight > 0
-    key, position = torch.unique(target[present] * size[0] + source[present], return_inverse=True)
-    total = weight.new_zeros(key.numel()).index_add(0, position, weight[present])
-    source, target = key % max(size[0], 1), key // max(size[0], 1)
+    target, source, total = sum_duplicates(target[present], source[present], weight[present].double(), max(size))
     leaving = total.new_zeros(size[0]).index_add(0, source, total)
-    return torch.stack([source, target]), (total / leaving[source]).unsqueeze(1)
+    return torch.stack([source, target]), (total / leaving[source]).to(weight.dtype).unsqueeze(1)

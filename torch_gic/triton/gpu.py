@@ -38,7 +38,7 @@ def segments(index: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The entries by segment, in their order inside each, and where each segment begins and ends.
 
     Whether they are sorted already is known to the device only, and asking would wait for it: so they always are sorted,
-    by 32-bit keys if these hold the numbers, which is twice as fast.
+    by 32-bit keys if these hold the numbers, which are half the bytes.
     """
     key = index.int() if count < 2**31 else index
     key, order = torch.sort(key, stable=True)
