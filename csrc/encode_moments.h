@@ -25,10 +25,10 @@ template <typename T>
 void encode_moments(const Fields<T>& fields, T* moments, T* mass, int64_t begin, int64_t end);
 
 // The gradients of the same vertices. Those of x and of the distances are added at their member: row 'member - first'
-// of grad_member [.., channels + KC], a buffer of the caller's. grad_prior [KC] is added to, grad_weight [E, scales]
-// written.
+// of grad_member [.., channels + KC], or [.., KC] if no gradient goes to x, a buffer of the caller's. grad_prior [KC]
+// is added to, grad_weight [E, scales] written.
 template <typename T>
-void encode_moments_backward(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, T* grad_member,
-                             int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end);
+void encode_moments_backward(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, bool to_x,
+                             T* grad_member, int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end);
 
 }  // namespace torch_gic

@@ -45,11 +45,12 @@ TORCH_GIC_INLINE void attribute_tile(const T* x, const T* g, int64_t width, cons
 }
 
 template <typename S, typename T = typename S::Scalar>
-TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const T* grad_mass, T* grad_member,
+TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const T* grad_mass, bool to_x, T* grad_member,
                                int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
   using Vec = typename S::Vec;
   constexpr int64_t lanes = S::kLanes;
   const int64_t d = f.channels, kc = f.scales * f.components, components = f.components;
+  const int64_t attributes = to_x ? d : 0;  // of a row of grad_member, before the distances
   Piece<S> s(f, true);
   int64_t entries[kPiece];
   T* rows[kPiece];
@@ -63,7 +64,7 @@ TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const 
       const int64_t n = std::min(kPiece, f.rowptr[i + 1] - e), end_lane = padded<S>(n);
       for (int64_t j = 0; j < n; ++j) {
         entries[j] = f.entry ? f.entry[e + j] : e + j;
-        rows[j] = grad_member + (f.member[entries[j]] - first) * (d + kc);
+        rows[j] = grad_member + (f.member[entries[j]] - first) * (attributes + kc);
       }
       gather<S>(f, s, entries, n);
       for (int64_t c = 0; c < d; ++c) {
@@ -78,7 +79,7 @@ TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const 
         }
       }
 
-      for (int64_t v = 0; v < d; v += lanes) {
+      for (int64_t v = 0; v < attributes; v += lanes) {
         const int64_t channels = std::min(lanes, d - v);
         for (int64_t j = 0; j < n; j += kRows) {
           T* to[kRows];
@@ -112,7 +113,7 @@ TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const 
       }
       for (int64_t j = 0; j < n; ++j) {
         const T* distance = f.distance + f.member[entries[j]] * kc;
-        T* to_distance = rows[j] + d;
+        T* to_distance = rows[j] + attributes;
         for (int64_t k = 0; k < f.scales; ++k) {
           const T a = f.weight[entries[j] * f.scales + k];
           T to_weight = s.a[k * kPiece + j];
@@ -130,36 +131,37 @@ TORCH_GIC_INLINE void backward(const Fields<T>& f, const T* grad_moments, const 
 }
 
 template <typename T>
-using Backward = void(const Fields<T>&, const T*, const T*, T*, int64_t, T*, T*, int64_t, int64_t);
+using Backward = void(const Fields<T>&, const T*, const T*, bool, T*, int64_t, T*, T*, int64_t, int64_t);
 
 template <typename T>
-void backward_any(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, T* grad_member, int64_t first,
-                  T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
-  backward<Simd<T, 16>>(fields, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
+void backward_any(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, bool to_x, T* grad_member,
+                  int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
+  backward<Simd<T, 16>>(fields, grad_moments, grad_mass, to_x, grad_member, first, grad_prior, grad_weight, begin, end);
 }
 
 #if TORCH_GIC_X86
 template <typename T>
-TORCH_GIC_AVX2 void backward_avx2(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, T* grad_member,
-                                  int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
-  backward<Simd<T, 32>>(fields, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
+TORCH_GIC_AVX2 void backward_avx2(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, bool to_x,
+                                  T* grad_member, int64_t first, T* grad_prior, T* grad_weight, int64_t begin,
+                                  int64_t end) {
+  backward<Simd<T, 32>>(fields, grad_moments, grad_mass, to_x, grad_member, first, grad_prior, grad_weight, begin, end);
 }
 
 template <typename T>
-TORCH_GIC_AVX512 void backward_avx512(const Fields<T>& fields, const T* grad_moments, const T* grad_mass,
+TORCH_GIC_AVX512 void backward_avx512(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, bool to_x,
                                       T* grad_member, int64_t first, T* grad_prior, T* grad_weight, int64_t begin,
                                       int64_t end) {
-  backward<Simd<T, 64>>(fields, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
+  backward<Simd<T, 64>>(fields, grad_moments, grad_mass, to_x, grad_member, first, grad_prior, grad_weight, begin, end);
 }
 #endif
 
 }  // namespace
 
 template <typename T>
-void encode_moments_backward(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, T* grad_member,
-                             int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
+void encode_moments_backward(const Fields<T>& fields, const T* grad_moments, const T* grad_mass, bool to_x,
+                             T* grad_member, int64_t first, T* grad_prior, T* grad_weight, int64_t begin, int64_t end) {
   static Backward<T>* const kernel = TORCH_GIC_CHOOSE(Backward<T>, backward);
-  kernel(fields, grad_moments, grad_mass, grad_member, first, grad_prior, grad_weight, begin, end);
+  kernel(fields, grad_moments, grad_mass, to_x, grad_member, first, grad_prior, grad_weight, begin, end);
 }
 
 template Backward<float> encode_moments_backward<float>;

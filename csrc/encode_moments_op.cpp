@@ -117,10 +117,10 @@ void forward(const Operands& operands, Tensor& moments, Tensor& mass) {
 // Several vertices add to the gradient of one member. Each part adds into memory of its own, and the parts are then
 // summed in their order: the same bits for any number of threads.
 template <typename T>
-void backward(const Operands& operands, const Tensor& grad_moments, const Tensor& grad_mass, Tensor& grad_x,
-              Tensor& grad_distance, Tensor& grad_prior, Tensor& grad_weight) {
+void backward(const Operands& operands, const Tensor& grad_moments, const Tensor& grad_mass, bool x_needs_grad,
+              Tensor& grad_x, Tensor& grad_distance, Tensor& grad_prior, Tensor& grad_weight) {
   const auto fields = operands.fields<T>();
-  const int64_t d = fields.channels, kc = fields.scales * fields.components, width = d + kc;
+  const int64_t d = x_needs_grad ? fields.channels : 0, kc = fields.scales * fields.components, width = d + kc;
   const int64_t num_members = operands.x.size(0);
   // In a batch of graphs, a part reaches few members. In one large graph it may reach all: then fewer parts.
   const int64_t bytes = std::max<int64_t>(1, num_members * width * sizeof(T));
@@ -143,7 +143,7 @@ void backward(const Operands& operands, const Tensor& grad_moments, const Tensor
     first[part] = low;
     last[part] = high;
     to_member[part].assign((high - low) * width, T(0));
-    torch_gic::encode_moments_backward(fields, from_moments, from_mass, to_member[part].data(), low,
+    torch_gic::encode_moments_backward(fields, from_moments, from_mass, x_needs_grad, to_member[part].data(), low,
                                        to_prior[part].data(), to_weight, parts[part], parts[part + 1]);
   });
   auto* x = grad_x.mutable_data_ptr<T>();
@@ -184,20 +184,21 @@ std::tuple<Tensor, Tensor> encode_moments_cpu(Tensor x, Tensor distance, Tensor 
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> encode_moments_backward_cpu(Tensor grad_moments, Tensor grad_mass, Tensor x,
                                                                        Tensor distance, Tensor prior, Tensor weight,
-                                                                       Tensor member, Tensor vertex) {
+                                                                       Tensor member, Tensor vertex,
+                                                                       bool x_needs_grad) {
   const Operands operands(x, distance, prior, weight, member, vertex, grad_moments.size(0));
   check_tensor(grad_moments, "grad_moments", 5, x.scalar_type());
   check_tensor(grad_mass, "grad_mass", 4, x.scalar_type());
   grad_moments = torch::stable::contiguous(grad_moments);
   grad_mass = torch::stable::contiguous(grad_mass);
-  Tensor grad_x = torch::stable::new_empty(x, {x.size(0), x.size(1)});
+  Tensor grad_x = x_needs_grad ? torch::stable::new_empty(x, {x.size(0), x.size(1)}) : torch::stable::new_empty(x, {0});
   Tensor grad_distance = torch::stable::new_empty(x, {x.size(0), prior.size(0), prior.size(1)});
   Tensor grad_prior = torch::stable::new_empty(x, {prior.size(0), prior.size(1)});
   Tensor grad_weight = torch::stable::new_empty(x, {weight.size(0), weight.size(1)});
   if (x.scalar_type() == ScalarType::Float) {
-    backward<float>(operands, grad_moments, grad_mass, grad_x, grad_distance, grad_prior, grad_weight);
+    backward<float>(operands, grad_moments, grad_mass, x_needs_grad, grad_x, grad_distance, grad_prior, grad_weight);
   } else {
-    backward<double>(operands, grad_moments, grad_mass, grad_x, grad_distance, grad_prior, grad_weight);
+    backward<double>(operands, grad_moments, grad_mass, x_needs_grad, grad_x, grad_distance, grad_prior, grad_weight);
   }
   return {grad_x, grad_distance, grad_prior, grad_weight};
 }

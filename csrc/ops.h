@@ -18,7 +18,7 @@ std::tuple<Tensor, Tensor> encode_moments_cpu(Tensor x, Tensor distance, Tensor 
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> encode_moments_backward_cpu(Tensor grad_moments, Tensor grad_mass, Tensor x,
                                                                        Tensor distance, Tensor prior, Tensor weight,
-                                                                       Tensor member, Tensor vertex);
+                                                                       Tensor member, Tensor vertex, bool x_needs_grad);
 
 std::tuple<Tensor, Tensor> fold_filter_cpu(Tensor weight, Tensor mu, Tensor sigma);
 

@@ -66,6 +66,15 @@ def test_kernels_equal_the_reference(sizes, dtype):
         assert error < TOLERANCE[dtype]
 
 
+def test_attributes_that_need_no_gradient():
+    inputs = operands(5, 24, 5, 2, 3, dtype=torch.float32)
+    gradients = [torch.randn_like(output) for output in forward(*inputs, 5)]
+    everything, fewer = backward(*gradients, *inputs), backward(*gradients, *inputs, False)
+    assert fewer[0].numel() == 0
+    for kept, same in zip(fewer[1:], everything[1:], strict=True):
+        assert torch.equal(kept, same)
+
+
 def test_float16():
     for error in errors(operands(dtype=torch.float16), 5):
         assert error < 2e-2

@@ -50,6 +50,16 @@ def test_kernel_equals_the_reference(sizes, is_sorted, dtype, tolerance):
         )
 
 
+@pytest.mark.parametrize("run", [reference_backward, backward])
+def test_attributes_that_need_no_gradient(run):
+    inputs = operands()
+    gradients = [torch.randn_like(output) for output in forward(*inputs, 7)]
+    everything, fewer = run(*gradients, *inputs), run(*gradients, *inputs, False)
+    assert fewer[0].numel() == 0
+    for kept, same in zip(fewer[1:], everything[1:], strict=True):
+        assert torch.equal(kept, same)
+
+
 @needs_kernel
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("factor", [0, 1e-6, 1e6, 1e30])

@@ -11,7 +11,10 @@ from torch_gic._library import OPS, register_reference
 
 OPERANDS = "Tensor x, Tensor distance, Tensor prior, Tensor weight, Tensor member, Tensor vertex"
 OPS.define(f"encode_moments({OPERANDS}, SymInt num_nodes) -> (Tensor, Tensor)")
-OPS.define(f"encode_moments_backward(Tensor grad_moments, Tensor grad_mass, {OPERANDS}) -> (Tensor, Tensor, Tensor, Tensor)")
+OPS.define(
+    f"encode_moments_backward(Tensor grad_moments, Tensor grad_mass, {OPERANDS}, bool x_needs_grad=True)"
+    " -> (Tensor, Tensor, Tensor, Tensor)"
+)
 
 
 def encode_moments(
@@ -74,8 +77,12 @@ def reference_backward(
     weight: Tensor,
     member: Tensor,
     vertex: Tensor,
+    x_needs_grad: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """By hand, one component after the other: PyTorch's own gradient would keep the terms of all of them."""
+    """By hand, one component after the other: PyTorch's own gradient would keep the terms of all of them.
+
+    The attributes of a first layer need no gradient, the largest of all: then an empty tensor stands for it.
+    """
     channels = x.size(1)
     both = torch.cat([x, x.square()], dim=1)
     members = both.index_select(0, member)
@@ -90,14 +97,16 @@ def reference_backward(
         for c in range(prior.size(1)):
             g = grad_moments[:, k, c].flatten(start_dim=1).index_select(0, vertex)
             to_aq.append((g * members).sum(dim=1))
-            grad_both.index_add_(0, member, a * q[:, c : c + 1] * g)
+            if x_needs_grad:
+                grad_both.index_add_(0, member, a * q[:, c : c + 1] * g)
         grad_aq = grad_aq + torch.stack(to_aq, dim=1)
         grad_q = grad_q + a * grad_aq
         grad_logit = q * (grad_q - (q * grad_q).sum(dim=1, keepdim=True))
         grad_prior[k] = grad_logit.sum(dim=0)
         grad_distance[:, k].index_add_(0, member, -a / 2 * grad_logit)
         grad_weight[:, k] = (q * grad_aq - m / 2 * grad_logit).sum(dim=1)
-    return grad_both[:, :channels] + 2 * x * grad_both[:, channels:], grad_distance, grad_prior, grad_weight
+    grad_x = grad_both[:, :channels] + 2 * x * grad_both[:, channels:] if x_needs_grad else x.new_empty(0)
+    return grad_x, grad_distance, grad_prior, grad_weight
 
 
 @torch.library.register_fake("torch_gic::encode_moments", lib=OPS)
@@ -109,9 +118,18 @@ def _(
 
 @torch.library.register_fake("torch_gic::encode_moments_backward", lib=OPS)
 def _(
-    grad_moments: Tensor, grad_mass: Tensor, x: Tensor, distance: Tensor, prior: Tensor, weight: Tensor, *indices: Tensor
+    grad_moments: Tensor,
+    grad_mass: Tensor,
+    x: Tensor,
+    distance: Tensor,
+    prior: Tensor,
+    weight: Tensor,
+    member: Tensor,
+    vertex: Tensor,
+    x_needs_grad: bool = True,
 ) -> tuple[Tensor, ...]:
-    return tuple(value.new_empty(value.shape) for value in (x, distance, prior, weight))
+    grad_x = x.new_empty(x.shape if x_needs_grad else 0)
+    return grad_x, *(value.new_empty(value.shape) for value in (distance, prior, weight))
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -119,8 +137,10 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 
 
 def _backward(ctx: Any, grad_moments: Tensor, grad_mass: Tensor) -> tuple[Tensor | None, ...]:
-    gradients = torch.ops.torch_gic.encode_moments_backward(grad_moments, grad_mass, *ctx.saved_tensors)
-    return (*gradients, None, None, None)
+    x_needs_grad = ctx.needs_input_grad[0]
+    backward = torch.ops.torch_gic.encode_moments_backward
+    grad_x, *gradients = backward(grad_moments, grad_mass, *ctx.saved_tensors, x_needs_grad)
+    return (grad_x if x_needs_grad else None, *gradients, None, None, None)
 
 
 torch.library.register_autograd("torch_gic::encode_moments", _backward, setup_context=_setup_context, lib=OPS)

@@ -60,7 +60,8 @@ def _distance(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
     """
     precise, mu, precision = x.double(), mu.double().flatten(0, 1), sigma.double().flatten(0, 1).pow(-2)
     with torch.autocast(x.device.type, enabled=False):
-        distance = precise.square() @ precision.t() - 2 * precise @ (mu * precision).t() + (mu.square() * precision).sum(-1)
+        offset = (mu.square() * precision).sum(-1)
+        distance = torch.addmm(offset, precise.square(), precision.t()).addmm(precise, (-2 * mu * precision).t())
     distance = distance.view(x.size(0), *sigma.shape[:2])
     distance = (distance - distance.detach().amin(dim=2, keepdim=True)).clamp(max=torch.finfo(x.dtype).max)
     return distance.to(x.dtype)
