@@ -4,6 +4,7 @@
 #   make test-gpu    tests the GPU kernels in Triton's interpreter and compiles them for real GPUs; none is needed
 #   make test-slow   runs the tests that take minutes (TORCH_GIC_DATA: folder or URL of TUDataset zip files)
 #   make test-old-cpu  runs the tests of the kernels on an emulated processor of 2008 without AVX (needs qemu-user)
+#   make soak        looks for graphs that break something, for MINUTES=10
 #   make lint        checks style and types
 # WHEELS=folder makes the tests cover torch-scatter, torch-sparse and torch-geometric-pool too, from wheels in that folder.
 
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
 
-.PHONY: demo test test-gpu test-slow test-old-cpu lint format clean
+.PHONY: demo test test-gpu test-slow test-old-cpu soak lint format clean
 
 demo: $(VENV)/benchmark
 	$(BIN)/python examples/quickstart.py
@@ -34,6 +35,10 @@ test-slow: $(VENV)/test
 
 test-old-cpu: $(VENV)/test
 	qemu-x86_64 -cpu Nehalem $(BIN)/python -m pytest test/ops
+
+MINUTES ?= 10
+soak: $(VENV)/test
+	$(BIN)/python test/soak.py --minutes $(MINUTES)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

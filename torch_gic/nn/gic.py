@@ -19,6 +19,7 @@ from torch_gic.nn.vigmm_pool import VIGMMPool
 from torch_gic.ops import split_fields, trim_fields
 
 READOUTS = ("all", "last")
+BOUND = 1e15  # of what is normalised: its square is a number in float32
 
 
 class GIC(torch.nn.Module):
@@ -254,4 +255,5 @@ class GIC(torch.nn.Module):
 def _normalise(norm: torch.nn.Module, x: Tensor) -> Tensor:
     if isinstance(norm, BatchNorm) and not norm.training:
         norm = norm.module  # which does not ask, as training must, whether there is more than one vertex
-    return norm(x).relu()
+    bound = min(BOUND, torch.finfo(x.dtype).max)
+    return norm(x.clamp(-bound, bound)).relu()

@@ -14,6 +14,9 @@ from torch_gic._checks import check_at_least, check_features, check_fields
 from torch_gic.nn.gaussian_mixture import GaussianMixture
 from torch_gic.ops import bipartite_fields, receptive_fields
 
+# Weights of undirected graphs are 1 at most. Those of directed ones may be anything, and times attributes beyond numbers.
+HEAVIEST = 1e12
+
 
 class GICConv(MessagePassing):
     r"""The Gaussian-induced convolution operator from the
@@ -150,7 +153,7 @@ class GICConv(MessagePassing):
             raise TypeError(f"Expected 'fields' to be a pair (field_index, field_weight) (got {type(fields).__name__})")
         field_index, field_weight = fields
         check_fields(field_index, field_weight, self.num_scales)
-        return self.mixture.filter(source, field_index, field_weight * self.log_scale.exp(), target.size(0), self.lin)
+        return self.mixture.filter(source, field_index, self._scaled(field_weight), target.size(0), self.lin)
 
     def fields(
         self,
@@ -210,7 +213,11 @@ class GICConv(MessagePassing):
 
         At 1 the components are interchangeable and do nothing; at 0 each field member belongs to one.
         """
-        return self.mixture.entropy(x, field_index, field_weight * self.log_scale.detach().exp())
+        return self.mixture.entropy(x, field_index, self._scaled(field_weight))
+
+    def _scaled(self, field_weight: Tensor) -> Tensor:
+        weight = field_weight * self.log_scale.exp()
+        return weight.clamp(max=min(HEAVIEST, torch.finfo(weight.dtype).max))
 
     def __repr__(self) -> str:
         return (

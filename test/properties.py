@@ -1,0 +1,162 @@
+"""Graphs of every odd kind, and what must hold for all of them."""
+
+import torch
+from conftest import permute
+from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch_geometric.data import Batch, Data
+
+from torch_gic import GIC, GICConv, VIGMMPool
+from torch_gic._library import REFERENCES
+
+CHANNELS, SCALES, COMPONENTS, RATIO = 3, 3, 2, 0.5
+SHAPES = ("random", "none", "star", "clique", "path", "ring", "two parts")
+TINY = 1e-20  # below it, differences of equal numbers are rounding
+WEIGHTS = (0.0, 1e-30, 1e-3, 1.0, 7.0, 1e30)
+FEATURES = {"normal": (0.0, 1.0), "constant": (1.0, 0.0), "huge": (0.0, 1e8), "tiny": (0.0, 1e-20), "far": (1e6, 1.0)}
+
+
+@st.composite
+def graphs(draw):
+    n = draw(st.integers(0, 9))
+    seed = draw(st.integers(0, 2**16))
+    generator = torch.Generator().manual_seed(seed)
+    edges = _edges(draw(st.sampled_from(SHAPES)), n, draw)
+    if draw(st.booleans()):
+        edges += [(b, a) for a, b in edges]
+    if draw(st.booleans()):
+        edges += edges[: len(edges) // 2]  # parallel
+    if draw(st.booleans()):
+        edges += [(i, i) for i in range(0, n, 2)]
+    edge_index = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t().contiguous()
+    choices = torch.tensor(draw(st.lists(st.sampled_from(WEIGHTS), min_size=1, max_size=3)))
+    edge_weight = choices[torch.randint(len(choices), (len(edges),), generator=generator)]
+    mean, scale = FEATURES[draw(st.sampled_from(sorted(FEATURES)))]
+    x = mean + scale * torch.randn(n, CHANNELS, generator=generator)
+    return Data(x=x, edge_index=edge_index, edge_weight=edge_weight)
+
+
+def _edges(shape, n, draw):
+    if shape == "random" and n > 0:
+        vertex = st.integers(0, n - 1)
+        return draw(st.lists(st.tuples(vertex, vertex), max_size=3 * n))
+    if shape == "star":
+        return [(0, i) for i in range(1, n)]
+    if shape == "clique":
+        return [(i, j) for i in range(n) for j in range(i)]
+    if shape == "path":
+        return [(i, i + 1) for i in range(n - 1)]
+    if shape == "ring":
+        return [(i, (i + 1) % n) for i in range(n)]
+    if shape == "two parts":
+        return [(i, i + 2) for i in range(n - 2)]
+    return []
+
+
+def batches():
+    return st.lists(graphs(), min_size=1, max_size=4)
+
+
+def network():
+    torch.manual_seed(0)
+    return GIC(CHANNELS, 2, f"C(4)-P({RATIO})-C(4)-P-FC(4)", SCALES, COMPONENTS)
+
+
+def convolution():
+    torch.manual_seed(0)
+    return GICConv(CHANNELS, 4, SCALES, COMPONENTS)
+
+
+def pooling():
+    torch.manual_seed(0)
+    pool = VIGMMPool(CHANNELS, RATIO)
+    torch.nn.init.normal_(pool.select.lin.weight)
+    return pool
+
+
+def close(a, b, tolerance=1e-4, floor=TINY):
+    """Up to rounding beside the largest value: sums of large numbers come in another order."""
+    assert a.shape == b.shape
+    a, b = a.detach(), b.detach()
+    if a.numel():
+        largest = max(float(a.abs().amax()), float(b.abs().amax()), floor)
+        assert float((a - b).abs().amax()) <= tolerance * largest, (a, b)
+
+
+def finite(parts):
+    """Values and gradients are numbers."""
+    data = Batch.from_data_list(parts)
+    for make in (convolution, pooling, network):
+        model = make()
+        x = data.x.clone().requires_grad_()
+        out = model(x, data.edge_index, data.edge_weight, batch=data.batch)
+        out = out if isinstance(out, torch.Tensor) else out.x
+        assert bool(out.isfinite().all()), make.__name__
+        (out / (1 + out.detach().abs().sum())).sum().backward()
+        for value in (x.grad, *(parameter.grad for parameter in model.parameters())):
+            assert value is None or bool(value.isfinite().all()), make.__name__
+
+
+def batch_independent(parts):
+    """A batch gives what its graphs give one by one."""
+    data, conv, pool = Batch.from_data_list(parts), convolution(), pooling()
+    whole = conv(data.x, data.edge_index, data.edge_weight)
+    coarse = pool(data.x, data.edge_index, data.edge_weight, data.batch)
+    for number, part in enumerate(parts):
+        close(whole[data.batch == number], conv(part.x, part.edge_index, part.edge_weight))
+        alone = pool(part.x, part.edge_index, part.edge_weight)
+        assert torch.equal(coarse.x[coarse.batch == number], alone.x)
+
+
+def equivariant(parts):
+    """The order of the vertices changes the order of the output, and no value."""
+    conv = convolution()
+    for part in parts:
+        moved, order = permute(part, seed=1)
+        whole = conv(part.x, part.edge_index, part.edge_weight)
+        close(conv(moved.x, moved.edge_index, moved.edge_weight)[order], whole)
+
+
+def exact_clusters(parts):
+    """Every graph gets the clusters it asked for, inside itself, and no edge weight is lost."""
+    data, pool = Batch.from_data_list(parts), pooling()
+    out = pool(data.x, data.edge_index, data.edge_weight, data.batch)
+    cluster = out.select.cluster_index
+    assert torch.equal(out.batch.bincount(minlength=len(parts)), torch.tensor([-(-part.num_nodes // 2) for part in parts]))
+    assert torch.equal(cluster.unique(), torch.arange(out.x.size(0)))
+    assert torch.equal(out.batch[cluster], data.batch)
+    close(out.edge_weight.double().sum().view(1), data.edge_weight.double().sum().view(1))
+
+
+def _as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+class BesideReferences(TorchDispatchMode):
+    """Computes every operation of the package a second time, in plain PyTorch: whole numbers must be equal."""
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        out = operation(*args, **(kwargs or {}))
+        package, name = operation._schema.name.split("::")
+        if package == "torch_gic":
+            for ours, theirs in zip(*map(_as_tuple, (out, REFERENCES[name](*args))), strict=True):
+                assert ours.dtype == theirs.dtype, name
+                if ours.is_floating_point():
+                    close(ours, theirs, 1e-5, floor=1e-8)
+                else:
+                    assert torch.equal(ours, theirs), name
+        return out
+
+
+def equal_to_the_reference(parts):
+    """Every kernel that a step of training calls, both ways, agrees with plain PyTorch. In float64, since differences of large
+    numbers are rounding in float32."""
+    data, model = Batch.from_data_list(parts), network().double()
+    with BesideReferences():
+        out = model(data.x.double(), data.edge_index, data.edge_weight.double(), batch=data.batch, batch_size=len(parts))
+        out.sum().backward()
+
+
+PROPERTIES = {
+    check.__name__: check for check in (finite, batch_independent, equivariant, exact_clusters, equal_to_the_reference)
+}
