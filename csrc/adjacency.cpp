@@ -60,14 +60,14 @@ Adjacency::Adjacency(const int64_t* rows, const int64_t* cols, const T* weight, 
   for (size_t e = 0; e < col.size(); ++e) fraction[e] = std::frexp(fraction[e], &exponent[e]);
 }
 
-void Adjacency::keep_strongest(const std::vector<double>& value, int64_t count) {
+void Adjacency::keep_strongest(const LargeVector<double>& value, int64_t count) {
   int64_t kept = 0;
   std::vector<int64_t> row;
   for (int64_t i = 0, begin = 0; i < num_nodes; ++i) {
     row.resize(rowptr[i + 1] - begin);
     std::iota(row.begin(), row.end(), begin);
     begin = rowptr[i + 1];
-    strongest(row, count, [&](int64_t e) { return value[e]; });
+    strongest(row, count, [&](int64_t e) { return value[e]; }, [](int64_t e) { return e; });
     for (const int64_t e : row) {
       col[kept] = col[e];
       fraction[kept] = fraction[e];

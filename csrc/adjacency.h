@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "large_pages.h"
+
 namespace torch_gic {
 
 constexpr double kLargest = std::numeric_limits<double>::max();  // kept instead of infinity: times zero that is NaN
@@ -12,7 +14,7 @@ constexpr double kLargest = std::numeric_limits<double>::max();  // kept instead
 // A sparse matrix in compressed rows, sorted by column. An entry is fraction * 2^exponent.
 struct Adjacency {
   int64_t num_nodes;
-  std::vector<int64_t> rowptr, col;
+  LargeVector<int64_t> rowptr, col;
   std::vector<double> fraction;
   std::vector<int32_t> exponent;
 
@@ -21,7 +23,7 @@ struct Adjacency {
   Adjacency(const int64_t* rows, const int64_t* cols, const T* weight, int64_t num_entries, int64_t num_nodes);
 
   // Keeps only the 'count' entries of each row that are largest in 'value', of equals the first.
-  void keep_strongest(const std::vector<double>& value, int64_t count);
+  void keep_strongest(const LargeVector<double>& value, int64_t count);
 
   // The smallest runs of vertices that no entry leaves: where each begins, and after them the number of vertices.
   std::vector<int64_t> blocks() const;

@@ -27,8 +27,8 @@ Degrees all_degrees(const Adjacency& adjacency, int64_t num_scales) {
   return degrees;
 }
 
-std::vector<double> transitions(const Adjacency& adjacency, const Degrees& degrees, int64_t num_scales) {
-  std::vector<double> value(num_scales * adjacency.col.size());
+LargeVector<double> transitions(const Adjacency& adjacency, const Degrees& degrees, int64_t num_scales) {
+  LargeVector<double> value(num_scales * adjacency.col.size());
   parallel_for(0, adjacency.num_nodes, kRowsOfThread, [&](int64_t begin, int64_t end) {
     for (int64_t k = 1; k <= num_scales; ++k) {
       transition(adjacency, degrees, k, begin, end, value.data() + (k - 1) * adjacency.col.size());

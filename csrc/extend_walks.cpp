@@ -108,84 +108,100 @@ class SparseRows {
   SparseRows(const Walks& walks, Reached<T>& reached) : walks_(walks), reached_(reached), ends_(walks.num_scales) {}
 
   void add(int64_t start, int64_t first, int64_t n) {  // a vertex of the block of n vertices from 'first' on
-    if (int64_t(sum_.size()) < n) {
-      sum_.resize(n, 0.0);
-      seen_.resize(n, 0);
-      slot_.resize(n);
-    }
+    if (int64_t(slot_.size()) < n) slot_.resize(n, kUnseen);
     for (int64_t k = 0; k < walks_.num_scales; ++k) step(k, start, first);
     add_row(first);
   }
 
  private:
+  static constexpr int32_t kUnseen = -1;
+  static constexpr size_t kAhead =
+      4;  // vertices whose edges are on the way from memory while earlier ones are followed
+
   void step(int64_t k, int64_t start, int64_t first) {
     const Adjacency& a = walks_.adjacency;
     const double* value = walks_.transition + k * a.col.size();
-    touched_.clear();
+    auto& ends = ends_[k];
+    ends.clear();
     const auto extend = [&](const End& from) {
       for (int64_t e = a.rowptr[from.vertex]; e < a.rowptr[from.vertex + 1]; ++e) {
-        touch(a.col[e], first);
-        sum_[a.col[e] - first] += from.value * value[e];
+        int32_t& slot = slot_[a.col[e] - first];
+        if (slot == kUnseen) {
+          slot = ends.size();
+          ends.push_back({a.col[e], 0.0});
+        }
+        ends[slot].value += from.value * value[e];
       }
     };
     if (k == 0) {
       extend({start, 1.0});
     } else {
-      for (const End& from : ends_[k - 1]) extend(from);
+      const auto& before = ends_[k - 1];
+      for (size_t p = 0; p < before.size(); ++p) {
+        if (p + 2 * kAhead < before.size()) __builtin_prefetch(&a.rowptr[before[p + 2 * kAhead].vertex]);
+        if (p + kAhead < before.size()) {
+          const int64_t e = a.rowptr[before[p + kAhead].vertex];
+          __builtin_prefetch(a.col.data() + e);
+          __builtin_prefetch(value + e);
+        }
+        if (p + 1 < before.size()) {
+          const int64_t next = before[p + 1].vertex;
+          for (int64_t e = a.rowptr[next]; e < a.rowptr[next + 1]; ++e) __builtin_prefetch(&slot_[a.col[e] - first]);
+        }
+        extend(before[p]);
+      }
     }
-    std::sort(touched_.begin(), touched_.end());
-    ends_[k].clear();
-    for (const int64_t to : touched_) {
-      ends_[k].push_back({to, std::min(sum_[to - first], kLargest)});
-      sum_[to - first] = 0;
-      seen_[to - first] = 0;
+    for (End& end : ends) {
+      slot_[end.vertex - first] = kUnseen;
+      end.value = std::min(end.value, kLargest);
     }
-    strongest(ends_[k], walks_.max_neighbors, [](const End& reach) { return reach.value; });
+    const auto vertex = [](const End& end) { return end.vertex; };
+    strongest(ends, walks_.max_neighbors, [](const End& end) { return end.value; }, vertex);
   }
 
   // All vertices that some scale reaches, and the value of each in every scale.
   void add_row(int64_t first) {
     const int64_t scales = walks_.num_scales;
-    touched_.clear();
-    for (const auto& scale : ends_) {
-      for (const End& reach : scale) touch(reach.vertex, first);
-    }
-    std::sort(touched_.begin(), touched_.end());
-    row_.assign(touched_.size() * scales, 0.0);
-    for (size_t p = 0; p < touched_.size(); ++p) {
-      slot_[touched_[p] - first] = p;
-      seen_[touched_[p] - first] = 0;
-    }
+    members_.clear();
+    row_.clear();
     for (int64_t k = 0; k < scales; ++k) {
-      for (const End& reach : ends_[k]) row_[slot_[reach.vertex - first] * scales + k] = reach.value;
+      for (const End& end : ends_[k]) {
+        int32_t& slot = slot_[end.vertex - first];
+        if (slot == kUnseen) {
+          slot = members_.size();
+          members_.push_back({end.vertex, slot});
+          row_.resize(row_.size() + scales, 0.0);
+        }
+        row_[slot * scales + k] = end.value;
+      }
     }
-    strongest(touched_, walks_.max_neighbors, [&](int64_t vertex) {
-      const double* value = &row_[slot_[vertex - first] * scales];
+    for (const Member& member : members_) slot_[member.vertex - first] = kUnseen;
+    const auto total = [&](const Member& member) {
+      const double* value = &row_[member.slot * scales];
       return std::accumulate(value, value + scales, 0.0);
-    });
+    };
+    strongest(members_, walks_.max_neighbors, total, [](const Member& member) { return member.vertex; });
     int64_t count = 0;
-    for (const int64_t to : touched_) {
-      const double* value = &row_[slot_[to - first] * scales];
+    for (const Member& member : members_) {
+      const double* value = &row_[member.slot * scales];
       if (!std::any_of(value, value + scales, [](double v) { return v > kVanishing<T>; })) continue;
-      reached_.col.push_back(to);
+      reached_.col.push_back(member.vertex);
       std::transform(value, value + scales, std::back_inserter(reached_.weight), narrow<T>);
       ++count;
     }
     reached_.count.push_back(count);
   }
 
-  void touch(int64_t vertex, int64_t first) {
-    if (seen_[vertex - first]) return;
-    seen_[vertex - first] = 1;
-    touched_.push_back(vertex);
-  }
+  struct Member {
+    int64_t vertex, slot;  // slot: of its values in row_
+  };
 
   const Walks& walks_;
   Reached<T>& reached_;
   std::vector<std::vector<End>> ends_;  // of each scale
-  std::vector<double> sum_, row_;
-  std::vector<char> seen_;
-  std::vector<int64_t> slot_, touched_;
+  std::vector<Member> members_;
+  std::vector<double> row_;
+  LargeVector<int32_t> slot_;  // of each vertex of the block among those that were seen
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -19,5 +21,18 @@ inline void use_large_pages(void* data, int64_t bytes) {
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 #endif
 }
+
+// For vectors that are read at random places: an address in a small page is rarely at hand.
+template <typename T>
+struct LargePages : std::allocator<T> {
+  T* allocate(size_t count) {
+    T* data = std::allocator<T>::allocate(count);
+    use_large_pages(data, count * sizeof(T));
+    return data;
+  }
+};
+
+template <typename T>
+using LargeVector = std::vector<T, LargePages<T>>;
 
 }  // namespace torch_gic
