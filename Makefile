@@ -5,6 +5,7 @@
 #   make test-slow   runs the tests that take minutes (TORCH_GIC_DATA: folder or URL of TUDataset zip files)
 #   make test-old-cpu  runs the tests of the kernels on an emulated processor of 2008 without AVX (needs qemu-user)
 #   make lint        checks style and types
+#   make docs        builds the documentation, offline: docs/build/index.html
 # WHEELS=folder makes the tests cover torch-scatter, torch-sparse and torch-geometric-pool too, from wheels in that folder.
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
 
-.PHONY: demo test test-gpu test-slow test-old-cpu lint format clean
+.PHONY: demo test test-gpu test-slow test-old-cpu lint format docs clean
 
 demo: $(VENV)/benchmark
 	$(BIN)/python examples/quickstart.py
@@ -46,8 +47,14 @@ format: $(VENV)/dev
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i csrc/*
 
+# A warning is an error: a link that leads nowhere, a formula or docstring that does not parse.
+docs: $(VENV)/docs
+	$(BIN)/python docs/draw_dataflow.py
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/build
+	@echo "docs/build/index.html"
+
 clean:
-	rm -rf $(VENV) build *.egg-info quickstart.png coarsening.png
+	rm -rf $(VENV) build docs/build *.egg-info quickstart.png coarsening.png
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "torch_gic needs Python 3.10 or later")'
@@ -64,7 +71,7 @@ $(VENV)/triton: $(VENV)/test
 	@touch $@
 
 # The package with the extra that the file is named after.
-$(VENV)/benchmark $(VENV)/test $(VENV)/dev: $(VENV)/torch $(SOURCES)
+$(VENV)/benchmark $(VENV)/test $(VENV)/dev $(VENV)/docs: $(VENV)/torch $(SOURCES)
 	@echo "Installing torch_gic[$(notdir $@)]"
 	$(PIP) --force-reinstall --no-deps .
 	$(PIP) ".[$(notdir $@)]"

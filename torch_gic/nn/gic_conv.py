@@ -22,7 +22,8 @@ class GICConv(MessagePassing):
     .. math::
         \mathbf{x}^{\prime}_i = \mathbf{b} + \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
         \Bigl[ \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
-        \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr], \qquad
+        \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr],
+
         \zeta_{ik} = \sum_j \ln \sum_{c=1}^C \pi_{kc} \,
         \mathcal{N} \Bigl( \mathbf{x}_j; \mu_{kc}, \frac{\mathrm{diag}(\sigma_{kc}^2)}{s_k a_{ijk}} \Bigr),
 
@@ -108,17 +109,17 @@ class GICConv(MessagePassing):
 
     @property
     def mu(self) -> Tensor:
-        """Means of the components: ``[K, C, d]``."""
+        """Means of the components, ``[K, C, d]``."""
         return self.mixture.mu
 
     @property
     def sigma(self) -> Tensor:
-        """Standard deviations of the components, positive by construction: ``[K, C, d]``."""
+        """Standard deviations of the components, positive by construction, ``[K, C, d]``."""
         return self.mixture.sigma
 
     @property
     def pi(self) -> Tensor:
-        """Weights of the components, which sum to one in each scale: ``[K, C]``."""
+        """Weights of the components, which sum to one in each scale, ``[K, C]``."""
         return self.mixture.pi
 
     def forward(
