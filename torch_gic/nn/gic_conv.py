@@ -63,6 +63,14 @@ class GICConv(MessagePassing):
           :math:`((|\mathcal{V}_s|, F_{in}), (|\mathcal{V}_t|, *))`, edge indices :math:`(2, |\mathcal{E}|)`,
           edge weights :math:`(|\mathcal{E}|)` *(optional)*
         - **output:** attributes :math:`(|\mathcal{V}|, F_{out})` or :math:`(|\mathcal{V}_t|, F_{out})`
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import GICConv
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> conv = GICConv(in_channels=8, out_channels=16, num_scales=3, num_components=5)
+        >>> conv(torch.randn(3, 8), path).shape
+        torch.Size([3, 16])
     """
 
     def __init__(
