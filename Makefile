@@ -5,6 +5,8 @@
 #   make test-slow   runs the tests that take minutes (TORCH_GIC_DATA: folder or URL of TUDataset zip files)
 #   make test-old-cpu  runs the tests of the kernels on an emulated processor of 2008 without AVX (needs qemu-user)
 #   make lint        checks style and types
+#   make wheel       builds the sdist and the wheel with compiled kernels into dist, and checks them
+#   make test-wheel  installs that wheel into an empty environment, and uses it there without a compiler
 #   make docs        builds the documentation, offline: docs/build/index.html
 # WHEELS=folder makes the tests cover torch-scatter, torch-sparse and torch-geometric-pool too, from wheels in that folder.
 
@@ -18,7 +20,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
 
-.PHONY: demo test test-gpu test-slow test-old-cpu lint format docs clean
+.PHONY: demo test test-gpu test-slow test-old-cpu lint format docs wheel test-wheel clean
 
 demo: $(VENV)/benchmark
 	$(BIN)/python examples/quickstart.py
@@ -53,8 +55,24 @@ docs: $(VENV)/docs
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/build
 	@echo "docs/build/index.html"
 
+# Against the torch of the environment, so without isolation; the wheel is built from the sdist, which shows that it is complete.
+wheel: $(VENV)/release
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/abi3audit --strict --report dist/*.whl
+	$(BIN)/twine check --strict dist/*
+
+# TORCH=torch==2.10.0 and the like say with which torch; the wheel that is there is taken. No PATH: no compiler.
+test-wheel:
+	@test -n "$(wildcard dist/*.whl)" || (echo "no wheel in dist: make wheel first" && false)
+	rm -rf $(VENV)-wheel
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	env -i PATH=/nonexistent HOME=/nonexistent CXX=/nonexistent $(abspath $(VENV)-wheel)/bin/python -I test/installed_wheel.py
+
 clean:
-	rm -rf $(VENV) build docs/build *.egg-info quickstart.png coarsening.png
+	rm -rf $(VENV) $(VENV)-wheel build dist docs/build *.egg-info quickstart.png coarsening.png
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "torch_gic needs Python 3.10 or later")'
@@ -68,6 +86,10 @@ $(VENV)/torch: | $(BIN)/python
 
 $(VENV)/triton: $(VENV)/test
 	$(PIP) "$(TRITON)"
+	@touch $@
+
+$(VENV)/release: $(VENV)/torch
+	$(PIP) build twine abi3audit "setuptools>=77"
 	@touch $@
 
 # The package with the extra that the file is named after.
