@@ -39,7 +39,8 @@ def step(**environment):
 def main():
     print(f"Python {sys.version.split()[0]}")
     print(torch_gic.backend_info())
-    assert all(shutil.which(name) is None for name in ("c++", "g++", "clang++", "cc", "gcc")), "there is a compiler"
+    if "--with-compiler" not in sys.argv:  # in the container that builds wheels there is one
+        assert all(shutil.which(name) is None for name in ("c++", "g++", "clang++", "cc", "gcc")), "there is a compiler"
     info = torch_gic.backend_info()
     assert info.cpu == "compiled extension", info.cpu
     assert "site-packages" in torch_gic.__file__, torch_gic.__file__
