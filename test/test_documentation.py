@@ -45,3 +45,10 @@ def test_docstrings(name):
 def test_public_names_have_an_example(name):
     if name != "__version__":
         assert ">>>" in getattr(torch_gic, name).__doc__
+
+
+def test_the_version_stands_in_one_place():
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest[1] == torch_gic.__version__
+    for name in ("pyproject.toml", "setup.py", "CITATION.cff", "docs/conf.py"):
+        assert torch_gic.__version__ not in (ROOT / name).read_text(), name
