@@ -59,6 +59,7 @@ docs: $(VENV)/docs
 wheel: $(VENV)/release
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
+	@$(BIN)/python -m zipfile -l dist/*.whl | grep -q _C.abi3.so || (echo "no kernels in the wheel: see above" && false)
 	$(BIN)/abi3audit --strict --report dist/*.whl
 	$(BIN)/twine check --strict dist/*
 
