@@ -6,6 +6,9 @@
 #   make test-old-cpu  runs the tests of the kernels on an emulated processor of 2008 without AVX (needs qemu-user)
 #   make soak        looks for graphs that break something, for MINUTES=10
 #   make lint        checks style and types
+#   make wheel       builds the sdist and the wheel with compiled kernels into dist, and checks them
+#   make test-wheel  installs that wheel into an empty environment, and uses it there without a compiler
+#   make docs        builds the documentation, offline: docs/build/index.html
 # WHEELS=folder makes the tests cover torch-scatter, torch-sparse and torch-geometric-pool too, from wheels in that folder.
 
 PYTHON ?= python3
@@ -18,7 +21,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
 
-.PHONY: demo test test-gpu test-slow test-old-cpu soak lint format clean
+.PHONY: demo test test-gpu test-slow test-old-cpu soak lint format docs wheel test-wheel clean
 
 demo: $(VENV)/benchmark
 	$(BIN)/python examples/quickstart.py
@@ -51,8 +54,31 @@ format: $(VENV)/dev
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i csrc/*
 
+# A warning is an error: a link that leads nowhere, a formula or docstring that does not parse.
+docs: $(VENV)/docs
+	$(BIN)/python docs/draw_dataflow.py
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/build
+	@echo "docs/build/index.html"
+
+# Against the torch of the environment, so without isolation; the wheel is built from the sdist, which shows that it is complete.
+wheel: $(VENV)/release
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	@$(BIN)/python -m zipfile -l dist/*.whl | grep -q _C.abi3.so || (echo "no kernels in the wheel: see above" && false)
+	$(BIN)/abi3audit --strict --report dist/*.whl
+	$(BIN)/twine check --strict dist/*
+
+# TORCH=torch==2.10.0 and the like say with which torch; the wheel that is there is taken. No PATH: no compiler.
+test-wheel:
+	@test -n "$(wildcard dist/*.whl)" || (echo "no wheel in dist: make wheel first" && false)
+	rm -rf $(VENV)-wheel
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	env -i PATH=/nonexistent HOME=/nonexistent CXX=/nonexistent $(abspath $(VENV)-wheel)/bin/python -I test/installed_wheel.py
+
 clean:
-	rm -rf $(VENV) build *.egg-info quickstart.png coarsening.png
+	rm -rf $(VENV) $(VENV)-wheel build dist docs/build *.egg-info quickstart.png coarsening.png
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "torch_gic needs Python 3.10 or later")'
@@ -68,8 +94,12 @@ $(VENV)/triton: $(VENV)/test
 	$(PIP) "$(TRITON)"
 	@touch $@
 
+$(VENV)/release: $(VENV)/torch
+	$(PIP) build twine abi3audit "setuptools>=77"
+	@touch $@
+
 # The package with the extra that the file is named after.
-$(VENV)/benchmark $(VENV)/test $(VENV)/dev: $(VENV)/torch $(SOURCES)
+$(VENV)/benchmark $(VENV)/test $(VENV)/dev $(VENV)/docs: $(VENV)/torch $(SOURCES)
 	@echo "Installing torch_gic[$(notdir $@)]"
 	$(PIP) --force-reinstall --no-deps .
 	$(PIP) ".[$(notdir $@)]"

@@ -26,6 +26,14 @@ class ReceptiveFields(BaseTransform):
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`7`)
         add_self_loops (bool, optional): Whether each vertex is in its own field. (default: :obj:`True`)
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from torch_gic import ReceptiveFields
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> ReceptiveFields(num_scales=2)(Data(edge_index=path, num_nodes=3))
+        Data(edge_index=[2, 4], num_nodes=3, field_index=[2, 9], field_weight=[9, 2])
     """
 
     def __init__(self, num_scales: int = 7, add_self_loops: bool = True, max_neighbors: int | None = None) -> None:
@@ -67,6 +75,15 @@ class PreCoarsen(BaseTransform):
 
     Args:
         ratios (float or int): The ratio of each coarsening, as in :class:`~torch_gic.VIGMMPool`.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from torch_gic import PreCoarsen
+        >>> path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+        >>> data = PreCoarsen(0.5, 0.5)(Data(edge_index=path, num_nodes=4))
+        >>> data.cluster_batch_1.tolist(), data.cluster_batch_2.tolist()
+        ([0, 0, 1, 1], [0, 0])
     """
 
     def __init__(self, *ratios: float | int) -> None:

@@ -32,6 +32,13 @@ class GaussianAggregation(Aggregation):
         - **input:** vectors :math:`(M, F_{in})`, and the set of each as index :math:`(M)` or as boundaries
           :math:`(B + 1)`, weights :math:`(M)` *(optional)*
         - **output:** :math:`(B, F_{out})`
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import GaussianAggregation
+        >>> aggr = GaussianAggregation(8, out_channels=4, num_components=3)
+        >>> aggr(torch.randn(5, 8), torch.tensor([0, 0, 0, 1, 1])).shape
+        torch.Size([2, 4])
     """
 
     def __init__(self, in_channels: int, out_channels: int | None = None, num_components: int = 7) -> None:

@@ -51,6 +51,14 @@ class GIC(torch.nn.Module):
         - **input:** attributes :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`,
           edge weights :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
         - **output:** :math:`(B, F_{out})`, a row a graph, or :math:`(|\mathcal{V}|, F_{out})` without any ``P``
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import GIC
+        >>> model = GIC(8, 2, "C(16)-P(0.5)-C(16)-P-FC(16)", num_scales=2, num_components=3)
+        >>> edge_index = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+        >>> model(torch.randn(5, 8), edge_index, batch=torch.tensor([0, 0, 0, 1, 1])).shape
+        torch.Size([2, 2])
     """
 
     PRINTED = PRINTED

@@ -25,7 +25,8 @@ class GICConv(MessagePassing):
     .. math::
         \mathbf{x}^{\prime}_i = \mathbf{b} + \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
         \Bigl[ \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
-        \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr], \qquad
+        \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr],
+
         \zeta_{ik} = \sum_j \ln \sum_{c=1}^C \pi_{kc} \,
         \mathcal{N} \Bigl( \mathbf{x}_j; \mu_{kc}, \frac{\mathrm{diag}(\sigma_{kc}^2)}{s_k a_{ijk}} \Bigr),
 
@@ -65,6 +66,14 @@ class GICConv(MessagePassing):
           :math:`((|\mathcal{V}_s|, F_{in}), (|\mathcal{V}_t|, *))`, edge indices :math:`(2, |\mathcal{E}|)`,
           edge weights :math:`(|\mathcal{E}|)` *(optional)*
         - **output:** attributes :math:`(|\mathcal{V}|, F_{out})` or :math:`(|\mathcal{V}_t|, F_{out})`
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import GICConv
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> conv = GICConv(in_channels=8, out_channels=16, num_scales=3, num_components=5)
+        >>> conv(torch.randn(3, 8), path).shape
+        torch.Size([3, 16])
     """
 
     def __init__(
@@ -111,17 +120,17 @@ class GICConv(MessagePassing):
 
     @property
     def mu(self) -> Tensor:
-        """Means of the components: ``[K, C, d]``."""
+        """Means of the components, ``[K, C, d]``."""
         return self.mixture.mu
 
     @property
     def sigma(self) -> Tensor:
-        """Standard deviations of the components, positive by construction: ``[K, C, d]``."""
+        """Standard deviations of the components, positive by construction, ``[K, C, d]``."""
         return self.mixture.sigma
 
     @property
     def pi(self) -> Tensor:
-        """Weights of the components, which sum to one in each scale: ``[K, C]``."""
+        """Weights of the components, which sum to one in each scale, ``[K, C]``."""
         return self.mixture.pi
 
     def forward(

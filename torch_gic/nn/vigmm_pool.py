@@ -83,6 +83,19 @@ class VIGMMPool(torch.nn.Module):
         - **output:** :class:`VIGMMPoolOutput`: attributes :math:`(|\mathcal{V}^{\prime}|, F)`, edge indices
           :math:`(2, |\mathcal{E}^{\prime}|)`, edge weights :math:`(|\mathcal{E}^{\prime}|)`, batch vector
           :math:`(|\mathcal{V}^{\prime}|)`, and the selection
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import VIGMMPool
+        >>> triangles = torch.tensor([[0, 0, 1, 2, 3, 3, 4], [1, 2, 2, 3, 4, 5, 5]])  # two, with an edge between them
+        >>> pool = VIGMMPool(in_channels=8, ratio=2)
+        >>> out = pool(torch.randn(6, 8), triangles)
+        >>> out.select.cluster_index.tolist()
+        [0, 0, 0, 1, 1, 1]
+        >>> out.edge_index.tolist(), out.edge_weight.tolist()
+        ([[0, 0, 1], [0, 1, 1]], [3.0, 1.0, 3.0])
+        >>> pool.lift(out.x, out.select).shape
+        torch.Size([6, 8])
     """
 
     def __init__(

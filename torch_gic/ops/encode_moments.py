@@ -25,7 +25,8 @@ def encode_moments(
     .. math::
         \sum_j a_{ij} Q_{jc} \, x_j, \quad \sum_j a_{ij} Q_{jc} \, x_j^2 \qquad \text{and} \qquad
         \sum_j a_{ij} Q_{jc}, \quad \sum_j Q_{jc},
-        \qquad Q_{jc} = \mathrm{softmax}_c \bigl( b_c - \tfrac{a_{ij}}{2} \, m_{jc} \bigr),
+
+        Q_{jc} = \mathrm{softmax}_c \bigl( b_c - \tfrac{a_{ij}}{2} \, m_{jc} \bigr),
 
     over the entries of positive weight :math:`a_{ij}`. Nothing of size :math:`E \cdot C \cdot d` is formed.
 

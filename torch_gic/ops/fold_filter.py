@@ -21,7 +21,9 @@ def fold_filter(weight: Tensor, mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tens
 
     .. math::
         w_\mu \frac{X_1 - \mu S_1}{\sigma^2} + w_\sigma \Bigl( \frac{X_2 - 2 \mu X_1 + \mu^2 S_1}{\sigma^3} -
-        \frac{S_0}{\sigma} \Bigr) = \Bigl( \frac{w_\mu}{\sigma^2} - \frac{2 \mu w_\sigma}{\sigma^3} \Bigr) X_1 +
+        \frac{S_0}{\sigma} \Bigr)
+
+        = \Bigl( \frac{w_\mu}{\sigma^2} - \frac{2 \mu w_\sigma}{\sigma^3} \Bigr) X_1 +
         \frac{w_\sigma}{\sigma^3} X_2 + \Bigl( \frac{\mu^2 w_\sigma}{\sigma^3} - \frac{\mu w_\mu}{\sigma^2} \Bigr) S_1 -
         \frac{w_\sigma}{\sigma} S_0 ,
 

@@ -64,6 +64,16 @@ def receptive_fields(
         - **input:** edge indices :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` *(optional)*,
           normalisers :math:`(|\mathcal{V}|, K)` *(optional)*
         - **output:** pairs :math:`(2, E)`, weights :math:`(E, K)`
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import receptive_fields
+        >>> edge = torch.tensor([[0, 1], [1, 0]])
+        >>> field_index, field_weight = receptive_fields(edge, num_scales=2)
+        >>> field_index.tolist()
+        [[0, 1, 0, 1], [0, 0, 1, 1]]
+        >>> field_weight.tolist()
+        [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
     """
     check_at_least(num_scales, "num_scales", 1)
     if max_neighbors is not None:

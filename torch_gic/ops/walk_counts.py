@@ -34,6 +34,12 @@ def walk_counts(
     Shapes:
         - **input:** edge indices :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` *(optional)*
         - **output:** :math:`(|\mathcal{V}|, K)`
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import walk_counts
+        >>> walk_counts(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_scales=2).tolist()
+        [[2.0, 5.0], [3.0, 7.0], [2.0, 5.0]]
     """
     check_at_least(num_scales, "num_scales", 1)
     (source, target), edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, num_nodes)
