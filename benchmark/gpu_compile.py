@@ -66,6 +66,15 @@ def encode(dtype, channels, nodes=1000, entries=20_000):
     return launches
 
 
+def fold(dtype, channels):
+    """Both directions of folding the filter, of twice as many channels."""
+    with recorded_launches() as launches:
+        mu = torch.empty(SCALES, COMPONENTS, channels, dtype=dtype, device="cuda")
+        operands = mu.new_empty(2 * channels, 2 * mu.numel()), mu, torch.empty_like(mu)
+        KERNELS["fold_filter_backward"](*KERNELS["fold_filter"](*operands), *operands)
+    return launches
+
+
 def fields_and_em(nodes=64, clusters=16):
     """The fields of a ring, and soft EM on it. Sizes depend on values there, so these tensors have some."""
     vertex = torch.arange(nodes)
@@ -85,8 +94,8 @@ def named_launches():
     """Every kernel in every type it has, by a name for the table."""
     for dtype in (torch.float32, torch.bfloat16, torch.float64):
         for channels in CHANNELS:
-            for kernel, arguments, constants in encode(dtype, channels):
-                name = f"{kernel.__name__.strip('_')}, {TYPES[dtype]}, d = {channels}"
+            for kernel, arguments, constants in encode(dtype, channels) + fold(gpu.sum_type(dtype), channels):
+                name = f"{kernel.__name__.strip('_')}, {TYPES[arguments[0].dtype]}, d = {channels}"
                 if "width" in constants:
                     name = f"segment_sum, {TYPES[arguments[0].dtype]}, width {constants['width']}"
                 yield name, (kernel, arguments, constants)

@@ -15,7 +15,7 @@ from torch_gic import GaussianAggregation, GICConv, _library, backend_info
 from torch_gic.ops.encode_moments import reference
 
 pytest.importorskip("triton")
-from benchmark.gpu_compile import encode
+from benchmark.gpu_compile import encode, fold
 from torch_gic.triton import gpu
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +38,7 @@ def test_no_launch_waits_for_the_device():
     """With tensors that have no values, all that is decided on the host has to be decided without them."""
     names = [launch[0].__name__ for launch in encode(torch.float32, 8)]
     assert names == ["_moments", "_entry_gradients", "_segment_sum", "_segment_sum"]
+    assert [launch[0].__name__ for launch in fold(torch.float32, 8)] == ["_fold", "_fold_gradients"]
     with FakeTensorMode(), pytest.raises(DataDependentOutputException):  # so it would be seen
         torch.empty(3, device="cuda").max().item()
 

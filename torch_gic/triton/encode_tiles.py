@@ -45,13 +45,7 @@ def check(x: Tensor, distance: Tensor, prior: Tensor, weight: Tensor, member: Te
         "member": (member, [vertex.size(0)], torch.int64),
         "vertex": (vertex, [vertex.size(0)], torch.int64),
     }
-    for name, (value, shape, dtype) in shapes.items():
-        if list(value.shape) != shape:
-            raise ValueError(f"Expected '{name}' to have shape {shape} (got {list(value.shape)})")
-        if value.dtype != dtype:
-            raise TypeError(f"Expected '{name}' to hold {dtype} values (got {value.dtype})")
-        if value.device != x.device:
-            raise ValueError(f"Expected '{name}' to be on {x.device}, as 'x' is (got {value.device})")
+    gpu.check(shapes, x.device)
     for name, index, row, count in (("member", member, 0, x.size(0)), ("vertex", vertex, 1, num_nodes)):
         expected = f"Expected '{name}' (row {row} of the fields) to lie in [0, {count - 1}]"
         torch._assert_async(((index >= 0) & (index < count)).all(), f"{expected}: are these the fields of this graph?")
