@@ -38,6 +38,7 @@ TYPES = {
     torch.int64: "i64",
 }
 CHANNELS = (64, 128)
+NODES = (64, 512)  # of a graph that is coarsened: a common one, and the largest that gets a program
 FILES = ("ptx", "cubin", "amdgcn", "hsaco")
 
 
@@ -75,18 +76,20 @@ def fold(dtype, channels):
     return launches
 
 
-def fields_and_em(nodes=64, clusters=16):
-    """The fields of a ring, and soft EM on it. Sizes depend on values there, so these tensors have some."""
+def fields_and_coarsening(nodes, clusters=16):
+    """The fields of a ring, and its coarsening. Sizes depend on values there, so these tensors have some."""
     vertex = torch.arange(nodes)
     edge_index = torch.stack([vertex, vertex.roll(1)])
-    batch, ptr = torch.zeros_like(vertex), torch.tensor([0, nodes])
+    batch, ptr, offset = torch.zeros_like(vertex), torch.tensor([0, nodes]), torch.tensor([0, clusters])
     graph = undirected_graph(edge_index, torch.ones(nodes), batch, 1)
-    weight = torch.ones(nodes, dtype=torch.float64)
+    weight, beta = torch.ones(nodes, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     kernel, rank = cut_kernel(graph, weight, batch, 1), structural_rank(graph, weight, ptr)
-    settings = weight, rank, ptr, torch.tensor([0, clusters]), torch.ones(1, dtype=torch.float64)
+    settings = weight, rank, ptr, offset
     with recorded_launches(fake=False) as launches:
         KERNELS["adjacency_powers"](*edge_index, torch.ones(nodes), nodes, 2, None)
-        KERNELS["vigmm"](*kernel, *settings, vertex % clusters, 1)
+        KERNELS["vigmm"](*kernel, *settings, beta, vertex % clusters, 1)
+        KERNELS["merge_clusters"](*graph[:3], *settings)
+        KERNELS["move_vertices"](*graph[:3], *settings, vertex % clusters, 2)
     return launches
 
 
@@ -99,8 +102,12 @@ def named_launches():
                 if "width" in constants:
                     name = f"segment_sum, {TYPES[arguments[0].dtype]}, width {constants['width']}"
                 yield name, (kernel, arguments, constants)
-    for launch in fields_and_em():
-        yield f"{launch[0].__name__.strip('_')}, fp64", launch
+    for nodes in NODES:
+        for kernel, arguments, constants in fields_and_coarsening(nodes):
+            name = f"{kernel.__name__.strip('_')}, fp64"
+            if "BLOCK" in constants:
+                name += f", {nodes} vertices"
+            yield name, (kernel, arguments, constants)
 
 
 def compile_launch(launch, target):
@@ -117,7 +124,8 @@ def compile_launch(launch, target):
             attributes[(position,)] = [["tt.divisibility", 16]]  # as PyTorch allocates
         else:
             signature[name] = "i32"
-    return triton.compile(ASTSource(kernel, signature, values, attributes), target=target, options=gpu.OPTIONS)
+    options = {name: constants.get(name, value) for name, value in gpu.OPTIONS.items()}
+    return triton.compile(ASTSource(kernel, signature, values, attributes), target=target, options=options)
 
 
 def resources(compiled):

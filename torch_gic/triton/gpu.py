@@ -26,7 +26,7 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any
         return
     first = arguments[0]
     with torch.cuda.device(first.device) if first.is_cuda else nullcontext():
-        kernel[grid](*arguments, **constants, **OPTIONS)
+        kernel[grid](*arguments, **(OPTIONS | constants))
 
 
 def check(shapes: dict[str, tuple[Tensor, list[int], torch.dtype]], device: torch.device) -> None:
