@@ -21,7 +21,7 @@ def test_every_kernel_compiles_for_every_target(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr  # no spills, no atomics
     rows = [line for line in done.stdout.splitlines() if line.count(" / ") == 2 * len(TARGETS)]
     encoding = {"moments", "entry_gradients", "segment_sum", "fold", "fold_gradients"}
-    coarsening = {"multiply", "sum", "assign", "choose"}
+    coarsening = {"multiply", "sum", "assign", "choose", "merge", "move"}
     assert {row.split(",")[0] for row in rows} == encoding | coarsening | {"extend"}
     for channels in CHANNELS:
         assert any(row.startswith(f"moments, fp32, d = {channels}") for row in rows)
