@@ -40,7 +40,7 @@ class GraphBlocks(NamedTuple):
 
     def tile(self) -> dict[str, int]:
         block = max(16, triton.next_power_of_2(min(self.most, MOST_VERTICES)))
-        return {"MOST": MOST_VERTICES, "BLOCK": block, "ROWS": TILE // block, "num_warps": 4 if block <= 128 else 8}
+        return {"MOST": MOST_VERTICES, "BLOCK": block, "ROWS": TILE // block, "num_warps": 4 if block <= 256 else 8}
 
     def scratch(self) -> tuple[Tensor, Tensor]:
         num_nodes = self.graph.numel()

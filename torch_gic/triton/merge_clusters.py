@@ -169,7 +169,7 @@ def _pair_up(alive, mass, key, excess, i, n, words, reals, BLOCK: tl.constexpr, 
 
 @triton.jit
 def _gather(key, i, n, words, reals, BLOCK: tl.constexpr):
-    """Weights and lowest ranks after joining. One after the other: only so are equal weights equal to the bit, as elsewhere."""
+    """Weights and lowest ranks after joining. One after the other, as elsewhere: equal weights are equal to the bit only so."""
     mass = tl.zeros([BLOCK], tl.float64)
     for a in range(0, n):
         here = i == tl.load(words + 4 * n + a)
