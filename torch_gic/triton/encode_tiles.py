@@ -12,19 +12,21 @@ from torch import Tensor
 from torch_gic.triton import gpu
 
 MOST_COMPONENTS = 256  # all of a scale are in one tile
-ROWS, WIDTH = 64, 32  # (scale, component) and channels in a tile: twice as many spill (python -m benchmark.gpu_compile)
+# (scale, component) and channels in a tile: twice as many spill (python -m benchmark.gpu_compile).
+TILES = {torch.float32: (64, 32), torch.float64: (16, 16)}
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def tiles(scales: int, components: int, channels: int, dtype: torch.dtype) -> dict[str, Any]:
     """Types and sizes of the tiles, rows (scale, component) by channels: no side below 16, which products need."""
     sum_type = gpu.sum_type(dtype)
-    kind, shrink = (tl.float64, 2) if sum_type == torch.float64 else (tl.float32, 1)
+    rows, width = TILES[sum_type]
     padded = triton.next_power_of_2(components)
-    at_once = min(triton.next_power_of_2(scales), max(ROWS // shrink // padded, 1))
+    at_once = min(triton.next_power_of_2(scales), max(rows // padded, 1))
     at_once = max(at_once, 16 // padded, 1)
-    width = ROWS * WIDTH // shrink**2 // (at_once * padded)  # fewer channels if a scale alone has more components
+    width = rows * width // (at_once * padded)  # fewer channels if a scale alone has more components
     width = max(16, min(triton.next_power_of_2(channels), width))
+    kind = tl.float64 if sum_type == torch.float64 else tl.float32
     return {"T": kind, "PRECISION": gpu.PRECISION, "SCALES": at_once, "COMPONENTS": padded, "CHANNELS": width}
 
 
@@ -45,13 +47,7 @@ def check(x: Tensor, distance: Tensor, prior: Tensor, weight: Tensor, member: Te
         "member": (member, [vertex.size(0)], torch.int64),
         "vertex": (vertex, [vertex.size(0)], torch.int64),
     }
-    for name, (value, shape, dtype) in shapes.items():
-        if list(value.shape) != shape:
-            raise ValueError(f"Expected '{name}' to have shape {shape} (got {list(value.shape)})")
-        if value.dtype != dtype:
-            raise TypeError(f"Expected '{name}' to hold {dtype} values (got {value.dtype})")
-        if value.device != x.device:
-            raise ValueError(f"Expected '{name}' to be on {x.device}, as 'x' is (got {value.device})")
+    gpu.check(shapes, x.device)
     for name, index, row, count in (("member", member, 0, x.size(0)), ("vertex", vertex, 1, num_nodes)):
         expected = f"Expected '{name}' (row {row} of the fields) to lie in [0, {count - 1}]"
         torch._assert_async(((index >= 0) & (index < count)).all(), f"{expected}: are these the fields of this graph?")

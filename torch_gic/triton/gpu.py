@@ -26,7 +26,18 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any
         return
     first = arguments[0]
     with torch.cuda.device(first.device) if first.is_cuda else nullcontext():
-        kernel[grid](*arguments, **constants, **OPTIONS)
+        kernel[grid](*arguments, **(OPTIONS | constants))
+
+
+def check(shapes: dict[str, tuple[Tensor, list[int], torch.dtype]], device: torch.device) -> None:
+    """Whether operands have the shape and the type that they should, and are on the device."""
+    for name, (value, shape, dtype) in shapes.items():
+        if list(value.shape) != shape:
+            raise ValueError(f"Expected '{name}' to have shape {shape} (got {list(value.shape)})")
+        if value.dtype != dtype:
+            raise TypeError(f"Expected '{name}' to hold {dtype} values (got {value.dtype})")
+        if value.device != device:
+            raise ValueError(f"Expected '{name}' to be on {device}, as the others are (got {value.device})")
 
 
 def sum_type(dtype: torch.dtype) -> torch.dtype:
