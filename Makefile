@@ -4,6 +4,7 @@
 #   make test-gpu    tests the GPU kernels in Triton's interpreter and compiles them for real GPUs; none is needed
 #   make test-slow   runs the tests that take minutes (TORCH_GIC_DATA: folder or URL of TUDataset zip files)
 #   make test-old-cpu  runs the tests of the kernels on an emulated processor of 2008 without AVX (needs qemu-user)
+#   make sanitize    runs the tests of the kernels under the address, undefined-behaviour and thread sanitizers of GCC
 #   make soak        looks for graphs that break something, for MINUTES=10
 #   make lint        checks style and types
 #   make wheel       builds the sdist and the wheel with compiled kernels into dist, and checks them
@@ -21,7 +22,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
 
-.PHONY: demo test test-gpu test-slow test-old-cpu soak lint format docs wheel test-wheel clean
+.PHONY: demo test test-gpu test-slow test-old-cpu sanitize soak lint format docs wheel test-wheel clean
 
 demo: $(VENV)/benchmark
 	$(BIN)/python examples/quickstart.py
@@ -39,6 +40,15 @@ test-slow: $(VENV)/test
 test-old-cpu: $(VENV)/test
 	qemu-x86_64 -cpu Nehalem $(BIN)/python -m pytest test/ops
 
+# Python and torch are not instrumented, so the sanitizer has to be there before them; what they leak is not ours.
+SANITIZED = ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=report_bugs=1 LD_PRELOAD="$$($(CXX) -print-file-name=$(1)) $$($(CXX) -print-file-name=libstdc++.so.6)" \
+  CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized $(BIN)/python -m pytest test/ops -p no:cacheprovider
+
+sanitize: $(VENV)/test
+	$(call SANITIZED,libasan.so,-fsanitize=address$(COMMA)undefined -fno-sanitize-recover=undefined -O1 -g)
+	$(call SANITIZED,libtsan.so,-fsanitize=thread -O1 -g)
+
+COMMA := ,
 MINUTES ?= 10
 soak: $(VENV)/test
 	$(BIN)/python test/soak.py --minutes $(MINUTES)

@@ -14,7 +14,6 @@ namespace torch_gic {
 namespace {
 
 using torch::headeronly::ScalarType;
-using torch::stable::parallel_for;
 
 constexpr int64_t kRowsOfThread = 1024;
 

@@ -148,7 +148,7 @@ void backward(const Operands& operands, const Tensor& grad_moments, const Tensor
   });
   auto* x = grad_x.mutable_data_ptr<T>();
   auto* distance = grad_distance.mutable_data_ptr<T>();
-  torch::stable::parallel_for(0, num_members, 256, [&](int64_t begin, int64_t end) {
+  parallel_for(0, num_members, 256, [&](int64_t begin, int64_t end) {
     std::fill(x + begin * d, x + end * d, T(0));
     std::fill(distance + begin * kc, distance + end * kc, T(0));
     for (int64_t part = 0; part < count; ++part) {

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "fold_filter.h"
 #include "ops.h"
+#include "parallel.h"
 
 namespace torch_gic {
 namespace {
@@ -46,7 +47,7 @@ void forward(const Operands& operands, Tensor& to_moments, Tensor& to_mass) {
   const auto inverse = operands.inverse<T>();
   const T *weight = operands.weight.const_data_ptr<T>(), *mu = operands.mu.const_data_ptr<T>();
   T *moments = to_moments.mutable_data_ptr<T>(), *mass = to_mass.mutable_data_ptr<T>();
-  torch::stable::parallel_for(0, operands.filters, 16, [&](int64_t begin, int64_t end) {
+  parallel_for(0, operands.filters, 16, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       fold_filter(weight + o * width, mu, inverse.data(), components, d, moments + o * width,
                   mass + o * 2 * components);
@@ -64,7 +65,7 @@ void backward(const Operands& operands, const Tensor& grad_moments, const Tensor
   const T *moments = grad_moments.const_data_ptr<T>(), *mass = grad_mass.const_data_ptr<T>();
   T* to_weight = grad_weight.mutable_data_ptr<T>();
   T *to_mu = grad_mu.mutable_data_ptr<T>(), *to_sigma = grad_sigma.mutable_data_ptr<T>();
-  torch::stable::parallel_for(0, components, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, components, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       const int64_t first = c * 2 * d;
       fold_filter_backward(moments + first, mass + 2 * c, weight + first, mu + c * d, inverse.data() + c * d,

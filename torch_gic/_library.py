@@ -11,6 +11,7 @@ import functools
 import hashlib
 import importlib.metadata
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -171,6 +172,7 @@ def _compile() -> Path:
 
     torch_path = Path(torch.__file__).parent
     command = [compiler, *COMPILE_FLAGS, "-std=c++20", "-fPIC", f"-I{torch_path / 'include'}"]
+    command += shlex.split(os.environ.get("CXXFLAGS", ""))
     key = hashlib.sha256(f"{command} {torch.__version__}".encode())
     for file in sorted((*files, *sources.glob("*.h"))):
         key.update(file.read_bytes())
@@ -183,7 +185,7 @@ def _compile() -> Path:
             list(pool.map(_run, jobs))
             output = Path(folder) / library.name
             libraries = [f"-L{torch_path / 'lib'}", "-lc10", "-ltorch_cpu"]
-            _run([compiler, "-shared", *map(str, objects), *libraries, "-o", str(output)])
+            _run([*command, "-shared", *map(str, objects), *libraries, "-o", str(output)])
             output.replace(library)  # atomic: another process sees all of it or nothing
     return library
 
