@@ -12,7 +12,9 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_gic import GaussianAggregation, GICConv, _library, backend_info
+from torch_gic.ops import undirected_graph, vertex_volume
 from torch_gic.ops.encode_moments import reference
+from torch_gic.ops.structural_rank import reference as structural_rank
 
 pytest.importorskip("triton")
 from benchmark.gpu_compile import encode, fold
@@ -55,6 +57,14 @@ def test_no_layer_waits_for_the_device(is_aggregation):
     assert x.grad is not None
     with NoWaiting(), pytest.raises(AssertionError, match="waits for the device"):
         GICConv(4, 3)(x, fields[0])  # which computes the fields: how many there are is known only then
+
+
+def test_ranks_and_volumes_do_not_wait_for_the_device():
+    edge_index, batch = torch.tensor([[0, 1, 3], [1, 2, 4]]), torch.tensor([0, 0, 0, 1, 1, 1])
+    graph = undirected_graph(edge_index, torch.ones(3), batch, 2)
+    with NoWaiting():
+        volume = vertex_volume(graph, batch, 2)
+        assert structural_rank(*graph[:3], volume, torch.tensor([0, 3, 6])).numel() == 6
 
 
 def test_launches_are_on_the_device_of_the_tensors(monkeypatch):

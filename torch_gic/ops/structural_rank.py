@@ -37,8 +37,9 @@ def reference(row: Tensor, col: Tensor, weight: Tensor, influence: Tensor, ptr: 
     color, weight = mix(_bits(influence)), mix(_bits(weight))
     for _ in range(NUM_REFINEMENTS):
         color = mix(color.index_add(0, row, mix(color[col] ^ weight)))
-    batch = torch.repeat_interleave(torch.arange(ptr.numel() - 1, device=ptr.device), ptr.diff())
-    vertex = torch.arange(batch.numel(), device=batch.device)
+    vertex = torch.arange(influence.numel(), device=row.device)
+    graphs = torch.arange(ptr.numel() - 1, device=ptr.device)
+    batch = torch.repeat_interleave(graphs, ptr.diff(), output_size=vertex.numel())  # known here: else it waits for the device
     return torch.empty_like(vertex).scatter(0, sorted_by(vertex, batch, color), vertex) - ptr[batch]
 
 

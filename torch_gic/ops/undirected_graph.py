@@ -36,8 +36,8 @@ def undirected_graph(edge_index: Tensor, edge_weight: Tensor, batch: Tensor, num
 @register_reference("undirected_graph")
 def reference(edge_index: Tensor, edge_weight: Tensor, batch: Tensor, num_graphs: int) -> tuple[Tensor, ...]:
     num_nodes = batch.numel()
-    present = edge_weight > 0
-    source, target = edge_index[:, present]
+    present = (edge_weight > 0).nonzero().view(-1)
+    source, target = edge_index.index_select(1, present)
     weight = edge_weight[present].double()
     heaviest = scatter(weight, batch[source], dim_size=num_graphs, reduce="max")
     weight = weight / heaviest[batch[source]] / 2
@@ -58,7 +58,9 @@ def _(edge_index: Tensor, edge_weight: Tensor, batch: Tensor, num_graphs: int) -
 def vertex_volume(graph: UndirectedGraph, batch: Tensor, num_graphs: int) -> Tensor:
     """The degree of each vertex; of one without an edge, the mean weight of the edges of its graph (1 if there are none)."""
     of_edge = batch[graph.row]
-    count = torch.bincount(of_edge, minlength=num_graphs)
-    total = graph.weight.new_zeros(num_graphs).index_add(0, of_edge, graph.weight)
+    total, count = (
+        graph.weight.new_zeros(num_graphs).index_add(0, of_edge, value)
+        for value in (graph.weight, torch.ones_like(graph.weight))
+    )
     mean = torch.where(count > 0, total / count.clamp(min=1), 1.0)
     return torch.where(graph.degree > 0, graph.degree, mean[batch])

@@ -169,7 +169,7 @@ def _pair_up(alive, mass, key, excess, i, n, words, reals, BLOCK: tl.constexpr, 
 
 @triton.jit
 def _gather(key, i, n, words, reals, BLOCK: tl.constexpr):
-    """Weights and lowest ranks after joining. One after the other, as elsewhere: equal weights are equal to the bit only so."""
+    """Weights and lowest ranks after joining. One after the other, as elsewhere: only so are equal ones equal to the bit."""
     mass = tl.zeros([BLOCK], tl.float64)
     for a in range(0, n):
         here = i == tl.load(words + 4 * n + a)
