@@ -186,7 +186,7 @@ class SparseRows {
       const double* value = &row_[member.slot * scales];
       if (!std::any_of(value, value + scales, [](double v) { return v > kVanishing<T>; })) continue;
       reached_.col.push_back(member.vertex);
-      std::transform(value, value + scales, std::back_inserter(reached_.weight), narrow<T>);
+      std::transform(value, value + scales, std::back_inserter(reached_.weight), [](double v) { return narrow<T>(v); });
       ++count;
     }
     reached_.count.push_back(count);
