@@ -40,9 +40,12 @@ test-slow: $(VENV)/test
 test-old-cpu: $(VENV)/test
 	qemu-x86_64 -cpu Nehalem $(BIN)/python -m pytest test/ops
 
-# Python and torch are not instrumented, so the sanitizer has to be there before them; what they leak is not ours.
-SANITIZED = ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=report_bugs=1 LD_PRELOAD="$$($(CXX) -print-file-name=$(1)) $$($(CXX) -print-file-name=libstdc++.so.6)" \
-  CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized $(BIN)/python -m pytest test/ops -p no:cacheprovider
+# The sanitizer has to be there before Python, which is not instrumented, but not before the compiler: so that comes first.
+define SANITIZED
+	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized $(BIN)/python -c "from torch_gic._library import _compile; _compile()"
+	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized ASAN_OPTIONS=detect_leaks=0 \
+	LD_PRELOAD="$$($(CXX) -print-file-name=$(1)) $$($(CXX) -print-file-name=libstdc++.so.6)" $(BIN)/python -m pytest test/ops
+endef
 
 sanitize: $(VENV)/test
 	$(call SANITIZED,libasan.so,-fsanitize=address$(COMMA)undefined -fno-sanitize-recover=undefined -O1 -g)
