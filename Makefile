@@ -43,7 +43,7 @@ test-old-cpu: $(VENV)/test
 # The sanitizer has to be there before Python, which is not instrumented, but not before the compiler: so that comes first.
 define SANITIZED
 	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized $(BIN)/python -c "from torch_gic._library import _compile; _compile()"
-	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized ASAN_OPTIONS=detect_leaks=0 \
+	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
 	LD_PRELOAD="$$($(CXX) -print-file-name=$(1)) $$($(CXX) -print-file-name=libstdc++.so.6)" $(BIN)/python -m pytest test/ops
 endef
 
