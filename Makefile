@@ -40,18 +40,22 @@ test-slow: $(VENV)/test
 test-old-cpu: $(VENV)/test
 	qemu-x86_64 -cpu Nehalem $(BIN)/python -m pytest test/ops
 
-# The sanitizer has to be there before Python, which is not instrumented, but not before the compiler: so that comes first.
+COMMA := ,
+# The sanitizer has to be there before Python, which is not instrumented, but not before the compiler: so that comes first. Without
+# kernels their tests would be skipped: so these are asked for.
 define SANITIZED
 	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized $(BIN)/python -c "from torch_gic._library import _compile; _compile()"
-	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
-	LD_PRELOAD="$$($(CXX) -print-file-name=$(1)) $$($(CXX) -print-file-name=libstdc++.so.6)" $(BIN)/python -m pytest test/ops
+	export CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized ASAN_OPTIONS=detect_leaks=0 \
+	TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
+	LD_PRELOAD="$$($(CXX) -print-file-name=$(1)) $$($(CXX) -print-file-name=libstdc++.so.6)"; \
+	$(BIN)/python -c "from torch_gic._library import load_kernels as load; assert load().library, load().reason" \
+	&& $(BIN)/python -m pytest test/ops
 endef
 
 sanitize: $(VENV)/test
 	$(call SANITIZED,libasan.so,-fsanitize=address$(COMMA)undefined -fno-sanitize-recover=undefined -O1 -g)
 	$(call SANITIZED,libtsan.so,-fsanitize=thread -O1 -g)
 
-COMMA := ,
 MINUTES ?= 10
 soak: $(VENV)/test
 	$(BIN)/python test/soak.py --minutes $(MINUTES)

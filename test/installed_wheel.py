@@ -3,6 +3,7 @@
 The kernels have to be those of the wheel, and a training step has to give what the PyTorch references give.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -32,16 +33,15 @@ def step(**environment):
     command = [sys.executable, "-I", "-c", STEP]
     done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    clusters, numbers = done.stdout.split(";")
-    return clusters, torch.tensor(eval(numbers), dtype=torch.float64)
+    clusters, numbers = map(json.loads, done.stdout.split(";"))
+    return clusters, torch.tensor(numbers, dtype=torch.float64)
 
 
 def main():
-    print(f"Python {sys.version.split()[0]}")
-    print(torch_gic.backend_info())
+    info = torch_gic.backend_info()
+    print(f"Python {sys.version.split()[0]}\n{info}")
     if "--with-compiler" not in sys.argv:  # in the container that builds wheels there is one
         assert all(shutil.which(name) is None for name in ("c++", "g++", "clang++", "cc", "gcc")), "there is a compiler"
-    info = torch_gic.backend_info()
     assert info.cpu == "compiled extension", info.cpu
     assert "site-packages" in torch_gic.__file__, torch_gic.__file__
     clusters, numbers = step()

@@ -14,7 +14,7 @@ from torch_gic._checks import check_at_least, check_features, check_fields
 from torch_gic.nn.gaussian_mixture import GaussianMixture
 from torch_gic.ops import bipartite_fields, receptive_fields
 
-# Weights of undirected graphs are 1 at most. Those of directed ones may be anything, and times attributes beyond numbers.
+# Weights of undirected graphs are 1 at most. Those of directed ones may be anything, and overflow with attributes.
 HEAVIEST = 1e12
 
 

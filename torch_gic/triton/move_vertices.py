@@ -75,7 +75,7 @@ def _move(
         to, change, link = _wishes(links, degree, own, w, origin, k, i, n, reals, LEAST, BLOCK, ROWS)
         moving = tl.min(change) < 0
         if moving:
-            group = _served(to, change, place, rank + first, origin, i, n, words, BLOCK, ROWS)
+            group = _served(to, change, rank + first, origin, i, n, words, BLOCK, ROWS)
             goes = _together(
                 group, to, change, place, link, degree, own, w, origin, i, n, words, reals, MOST_TOGETHER, LEAST, BLOCK, ROWS
             )
@@ -148,7 +148,7 @@ def _wishes(
 
 
 @triton.jit
-def _served(to, change, place, rank, origin, i, n, words, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+def _served(to, change, rank, origin, i, n, words, BLOCK: tl.constexpr, ROWS: tl.constexpr):
     """Whose pair of clusters is served: its best wish is the best of both, among all wishes to and from them."""
     tl.debug_barrier()
     tl.store(words + 4 * n + i, to, mask=i < n)
