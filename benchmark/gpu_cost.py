@@ -55,6 +55,25 @@ def coarse(degree, n):
     }
 
 
+def folding():
+    """Costs of two weights of the filter, those of one mean and one deviation."""
+    two, forward, backward = 2 * FLOAT, 16, 38  # flops as the kernels have them, a division counted as one
+    return {
+        "folding, forward": Cost(2 * two, 2 * two, forward, "fp32"),
+        "folding, backward": Cost(3 * two, 3 * two, backward, "fp32"),
+    }
+
+
+def rounds(ratio):
+    """Costs of a pair of vertices in a round of merging or moving, which keep this share of the vertices as clusters. Links of
+    merging are read twice, those of moving read and cleared, and read and written where there is an edge. Sums by rank compare
+    all pairs: two of them in merging, five in moving, beside two sums over the members of each cluster."""
+    return {
+        "merging, a round": Cost(0, 2 * DOUBLE, 1 + 9 + 2, "fp64"),
+        "moving, a round": Cost(0, 2 * DOUBLE * ratio, 10 * ratio + 5 + 2, "fp64"),
+    }
+
+
 def bounds(cost, peaks):
     """The least time of a million, in microseconds, at best and at worst."""
     return [1e12 * max(number / peaks["memory"], cost.flops / peaks[cost.unit]) for number in (cost.best, cost.worst)]
@@ -67,7 +86,7 @@ def print_costs(title, costs):
         for peaks in DEVICES.values():
             low, high = bounds(cost, peaks)
             limit = "compute" if cost.flops / peaks[cost.unit] > cost.worst / peaks["memory"] else "memory"
-            cells.append(f"{low:.0f} to {high:.0f} ({limit})")
+            cells.append(f"{low:.{low < 10:d}f} to {high:.{high < 10:d}f} ({limit})")
         rows.append(cells)
     print_table(title, ["", "bytes", "flops", *(f"{name}, us for 10^6" for name in DEVICES)], rows)
 
@@ -96,6 +115,9 @@ def main():
         print_training_step(costs)
     title = f"A pair, or a vertex and a cluster: degree {args.degree:g}, {args.entries:g} entries a field, float64"
     print_costs(title, coarse(args.degree, args.entries))
+    print_costs("Two weights of the filter, float32", folding())
+    title = "A pair of vertices of one graph, half of which remain, float64; one graph a multiprocessor"
+    print_costs(title, rounds(0.5))
 
 
 if __name__ == "__main__":
