@@ -15,7 +15,7 @@ COUNTRIES = {"training": ("DE", "EN", "FR"), "validation": ("ES",), "test": ("PT
 class Part(NamedTuple):
     """A graph, and those of its vertices that count."""
 
-    x: Tensor  # sparse where most of it is zero
+    x: Tensor
     edge_index: Tensor
     y: Tensor
     vertices: Tensor
@@ -61,9 +61,8 @@ def twitch(root, url, name):
 
 
 def _tidy(data):
-    """Without loops, which convolutions add as they want; attributes that are mostly zero as a sparse matrix."""
+    """Without loops, which convolutions add as they want."""
     data.edge_index, _ = remove_self_loops(data.edge_index)
-    data.x = data.x.to_sparse().coalesce() if (data.x == 0).float().mean() > 0.85 else data.x
     return data
 
 

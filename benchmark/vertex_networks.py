@@ -27,7 +27,7 @@ class VertexNetwork(torch.nn.Module):
         self.last = Linear(hidden, out_channels)
 
     def forward(self, x, *graph, **fields):
-        x = self._project(x).relu()
+        x = self._project(x)
         for conv, norm in zip(self.convs, self.norms, strict=True):
             out = norm(conv(F.dropout(x, self.dropout, self.training), *graph, **fields)).relu()
             x = x + out if self.deep else out
@@ -36,7 +36,7 @@ class VertexNetwork(torch.nn.Module):
     @torch.no_grad()
     def start(self, x, *graph, fields=None):
         """Starts the mixtures of GIC from the attributes that they will see; others have nothing to start."""
-        x = self._project(x).relu()
+        x = self._project(x)
         for conv, norm in zip(self.convs, self.norms, strict=True):
             if isinstance(conv, GICConv):
                 conv.init_from_data(x, *graph, fields=fields)
@@ -44,11 +44,7 @@ class VertexNetwork(torch.nn.Module):
                 x = x + out if self.deep else out
 
     def _project(self, x):
-        if not x.is_sparse:
-            return self.first(x)
-        values = F.dropout(x.values(), self.dropout, self.training)  # words of a document, languages of a player
-        x = torch.sparse_coo_tensor(x.indices(), values, x.shape, is_coalesced=True)
-        return torch.sparse.mm(x, self.first.weight.t()) + self.first.bias
+        return self.first(F.dropout(x, self.dropout, self.training)).relu()  # of words of a document, languages of a player
 
 
 def _gic(setting):

@@ -1,16 +1,19 @@
-"""The experiments of the benchmark of vertices: one recipe a data set, the same for all networks."""
+"""The experiments of the benchmark of vertices: one recipe a data set for all networks, but for what validation chooses."""
+
+import itertools
+import statistics
 
 from .vertex_data import SOURCES
 from .vertex_experiments import VertexSetting
 
 # Few labels: two steps on the graph are two layers, or one of GIC with K = 2.
-PLANETOID = {"epochs": 60, "hidden": 64, "dropout": 0.5, "lr": 0.01, "weight_decay": 5e-4, "deep": False, "num_layers": 2}
+PLANETOID = {"epochs": 60, "hidden": 64, "lr": 0.01, "deep": False, "num_layers": 2}
 RECIPES = {
     "Cora": PLANETOID,
     "CiteSeer": PLANETOID,
     "PubMed": PLANETOID,
-    "Tolokers": {"epochs": 60, "hidden": 64, "dropout": 0.2, "lr": 0.01, "weight_decay": 0.0, "deep": True, "num_layers": 2},
-    "Twitch": {"epochs": 30, "hidden": 32, "dropout": 0.5, "lr": 0.01, "weight_decay": 5e-4, "deep": True, "num_layers": 2},
+    "Tolokers": {"epochs": 60, "hidden": 64, "lr": 0.01, "deep": True, "num_layers": 2},
+    "Twitch": {"epochs": 30, "hidden": 32, "lr": 0.01, "deep": True, "num_layers": 2},
 }
 SMALL = {"num_scales": 2, "num_components": 3, "max_neighbors": 32}
 MIXTURES = {  # of GIC, and its number of layers where it is another one
@@ -20,14 +23,32 @@ MIXTURES = {  # of GIC, and its number of layers where it is another one
     "Tolokers": {"num_scales": 3, "num_components": 5, "max_neighbors": 64},
     "Twitch": SMALL,
 }
+DROPOUTS = (0.2, 0.5)
+WEIGHT_DECAYS = {"Cora": (5e-4, 1e-2), "CiteSeer": (5e-4, 1e-2), "PubMed": (5e-4, 1e-2), "Tolokers": (0.0,), "Twitch": (5e-4,)}
+TRIALS = 2  # the first runs, by whose validation scores each network gets its dropout and weight decay
 NETWORKS = ["GIC", "GCN", "GraphSAGE", "GAT"]
 DATASETS = list(SOURCES)
 
 
-def settings(dataset, quick=None):
-    """The experiment of each network; with `quick` so many epochs."""
-    recipe = {**RECIPES[dataset], "epochs": quick or RECIPES[dataset]["epochs"]}
-    return {
-        network: VertexSetting(dataset, network, **{**recipe, **(MIXTURES[dataset] if network == "GIC" else {})})
-        for network in NETWORKS
-    }
+def candidates(dataset, network, quick=None):
+    """The experiments that validation chooses from; with `quick` of so many epochs."""
+    recipe = {**RECIPES[dataset], **(MIXTURES[dataset] if network == "GIC" else {})}
+    recipe["epochs"] = quick or recipe["epochs"]
+    grid = itertools.product(DROPOUTS, WEIGHT_DECAYS[dataset])
+    return [VertexSetting(dataset, network, dropout=dropout, weight_decay=decay, **recipe) for dropout, decay in grid]
+
+
+def choose(settings, read_runs):
+    """The experiment with the best mean validation score in its first runs, or None before all have made them.
+
+    Args:
+        settings: The candidates.
+        read_runs: Gives the runs of a setting.
+    """
+    scores = {}
+    for setting in settings:
+        runs = read_runs(setting)
+        if any(f"0.{number}" not in runs for number in range(TRIALS)):
+            return None
+        scores[setting] = statistics.mean(runs[f"0.{number}"]["validation"] for number in range(TRIALS))
+    return max(scores, key=scores.get)

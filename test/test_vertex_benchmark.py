@@ -18,7 +18,7 @@ from benchmark.vertex_classification import row
 from benchmark.vertex_experiments import VertexSetting, area_under_curve
 from benchmark.vertex_experiments import run as run_job
 from benchmark.vertex_networks import NETWORKS
-from benchmark.vertex_tables import DATASETS, settings
+from benchmark.vertex_tables import DATASETS, DROPOUTS, candidates, choose
 
 
 @pytest.fixture
@@ -77,11 +77,23 @@ def test_command_resumes(call, source, tmp_path):
     arguments += ["--root", source.root, "--data-url", source.data_url]
     out = call(vertex_classification, *arguments)
     assert re.search(r"Tolokers \[ROC AUC\] +[\d.]+ ± [\d.]+ \(2 runs\)", out)
-    (path,) = (tmp_path / "out").glob("vertices-Tolokers-GIC-*.json")
-    content = json.loads(path.read_text())
-    content["runs"]["0.0"]["test"] = content["runs"]["0.1"]["test"] = 12.345678
-    path.write_text(json.dumps(content))
+    paths = list((tmp_path / "out").glob("vertices-Tolokers-GIC-*.json"))
+    assert len(paths) == len(DROPOUTS)  # candidates, of which validation chooses one
+    for path in paths:
+        content = json.loads(path.read_text())
+        content["runs"]["0.0"]["test"] = content["runs"]["0.1"]["test"] = 12.345678
+        path.write_text(json.dumps(content))
     assert "1234.57 ± 0.00 (2 runs)" in call(vertex_classification, *arguments)  # what was run is not run again
+
+
+def test_validation_chooses():
+    def runs(first, second, test):
+        return {"0.0": {"validation": first, "test": test}, "0.1": {"validation": second, "test": test}}
+
+    known = {"worse": runs(0.6, 0.7, 0.9), "better": runs(0.8, 0.6, 0.1)}
+    assert choose(["worse", "better"], known.get) == "better"
+    del known["worse"]["0.1"]
+    assert choose(["worse", "better"], known.get) is None
 
 
 def test_area_under_curve():
@@ -112,7 +124,7 @@ def test_verdict():
 
 
 def test_settings_have_files_of_their_own(tmp_path):
-    everything = [setting for dataset in DATASETS for setting in settings(dataset).values()]
+    everything = [setting for dataset in DATASETS for network in NETWORKS for setting in candidates(dataset, network)]
     assert len({setting.path(tmp_path) for setting in everything}) == len(everything)
 
 
