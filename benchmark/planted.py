@@ -11,7 +11,7 @@ NOISE = 8.0  # against class means of unit variance
 
 def planted_graph(num_vertices=VERTICES, num_edges=EDGES, num_features=FEATURES, seed=0):
     """Both directions of `num_edges / 2` random edges. One end of each is drawn from a heavy tail, as in social networks. Few
-    edges are drawn twice; they are kept, and count twice."""
+    edges are drawn twice; they are kept, and count twice. Edges are sorted by their target, as samplers want them."""
     generator = torch.Generator().manual_seed(seed)
     y = torch.randint(CLASSES, (num_vertices,), generator=generator)
     members = y.argsort()  # the vertices by class
@@ -27,6 +27,7 @@ def planted_graph(num_vertices=VERTICES, num_edges=EDGES, num_features=FEATURES,
         target = torch.where(random[2] < INSIDE, members[own], (random[1] * num_vertices).long())
         edge_index[0, first:last], edge_index[1, first:last] = source, target
     edge_index[:, count:] = edge_index[:, :count].flip(0)
+    edge_index = edge_index[:, edge_index[1].argsort(stable=True)]
     means = torch.randn(CLASSES, num_features, generator=generator)
     x = torch.randn(num_vertices, num_features, generator=generator).mul_(NOISE).add_(means[y])
     x /= (1 + NOISE**2) ** 0.5  # unit variance

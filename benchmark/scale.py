@@ -114,7 +114,7 @@ def measure_samples(num_vertices, num_edges, num_features, num_batches):
         data.walk_count = walk_counts(data.edge_index, num_nodes=num_vertices, num_scales=NUM_SCALES)
         seeds = data.train_mask.nonzero().flatten()
         del data.train_mask
-        loader = NeighborLoader(data, NEIGHBORS, seeds, batch_size=SEEDS, shuffle=True)
+        loader = NeighborLoader(data, NEIGHBORS, seeds, batch_size=SEEDS, shuffle=True, is_sorted=True)
         torch.manual_seed(0)
         models = {
             "GraphSAGE": SampledSAGE(num_features, CLASSES),

@@ -77,7 +77,7 @@ def table5(dataset):
 
 
 def peers(dataset):
-    return {network: setting(dataset, network, fair=True) for network in PEERS}
+    return {network: setting(dataset, network, fair=True, analysis=True) for network in PEERS}
 
 
 def mixture(dataset):

@@ -9,6 +9,9 @@ from torch_geometric.typing import SparseTensor
 from torch_gic._checks import as_edge_list, check_at_least
 
 
+PIECE = 1 << 24  # edges at a time: the terms of all of them would take as much memory as a row of a large graph's edges
+
+
 def walk_counts(
     edge_index: Tensor | SparseTensor,
     edge_weight: Tensor | None = None,
@@ -46,8 +49,11 @@ def walk_counts(
     count = torch.ones(num_nodes, dtype=torch.float64, device=source.device)
     counts = []
     for _ in range(num_scales):
-        terms = count[source] if edge_weight is None else count[source] * edge_weight
-        loops = count if add_self_loops else torch.zeros_like(count)
-        count = loops.index_add(0, target, terms)
+        total = count if add_self_loops else torch.zeros_like(count)
+        for start in range(0, source.numel(), PIECE):
+            piece = slice(start, start + PIECE)
+            terms = count[source[piece]] if edge_weight is None else count[source[piece]] * edge_weight[piece]
+            total = total.index_add(0, target[piece], terms)
+        count = total
         counts.append(count)
     return torch.stack(counts, dim=1)
