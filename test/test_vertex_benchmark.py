@@ -151,7 +151,7 @@ def test_scale(call, monkeypatch, tmp_path):
     if WITH_TORCH_SPARSE or WITH_PYG_LIB:
         (point,) = [value for name, value in values.items() if name.startswith("samples")]
         assert min(point["seeds a second"].values()) > 0
-        assert re.search(r"^GIC, one layer +\d+ +[\d.]+ +\d+ ms", out, re.MULTILINE)
+        assert re.search(r"^GIC, one layer +1 +\d+ +[\d.]+ +\d+ ms", out, re.MULTILINE)
     values["fields/3/100"]["seconds"] = 1234.5
     path.write_text(json.dumps(values))
     assert "1234500.0 ms" in call(scale, "--quick", "--parts", "fields", "--output", tmp_path)
