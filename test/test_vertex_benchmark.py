@@ -145,7 +145,7 @@ def test_scale(call, monkeypatch, tmp_path):
     monkeypatch.setattr(scale, "QUICK_SIZES", [100, 200])
     monkeypatch.setattr(scale, "SHORT", 0.0)
     out = call(scale, "--quick", "--parts", "fields", "samples", "--batches", 1, "--output", tmp_path)
-    assert len(re.findall(r"^exponent +-?[\d.]+", out, re.MULTILINE)) == 2
+    assert len(re.findall(r"^exponent ", out, re.MULTILINE)) == 2
     path = tmp_path / "scale-quick.json"
     values = json.loads(path.read_text())
     if WITH_TORCH_SPARSE or WITH_PYG_LIB:
@@ -154,7 +154,7 @@ def test_scale(call, monkeypatch, tmp_path):
         assert re.search(r"^GIC, one layer +1 +\d+ +[\d.]+ +\d+ ms", out, re.MULTILINE)
     values["fields/3/100"]["seconds"] = 1234.5
     path.write_text(json.dumps(values))
-    assert "1234500.0 ms" in call(scale, "--quick", "--parts", "fields", "--output", tmp_path)
+    assert "1234500 ms" in call(scale, "--quick", "--parts", "fields", "--output", tmp_path)
     assert "--batches to be at least 1 (got 0)" in call(scale, "--batches", 0, fails=True)
 
 
