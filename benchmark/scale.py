@@ -1,8 +1,8 @@
 """Does GIC work on large graphs? Growth exponents, throughputs and memory, in three parts.
 
-fields: receptive fields of power-law graphs up to a million vertices: time and memory, and the exponents they grow with. Time is
-that of the processor, so that other programs do not look like growth: of the program itself, and of the system, which hands
-out memory, once it is too much to be kept from one call to the next.
+fields: receptive fields of power-law graphs up to a million vertices: time and memory, and the exponents they grow with. Time
+is that of the processor, so that other programs do not look like growth: of the program itself, and of the system, which
+hands out memory, once it is too much to be kept from one call to the next.
 samples: training on samples of 25 and 10 neighbours around 512 seeds, on a planted graph of the size and degree of Reddit,
 beside GraphSAGE of two layers, which gets the same samples. GIC with K = 2 sees as far with one layer; with two, seeds depend
 on all that was sampled, and only the first batches are trained on. All compute only what the seeds depend on. Memory is what
