@@ -42,6 +42,7 @@ SHORT = 1.0  # seconds; calls are repeated while they take less in all, and the 
 NEIGHBORS, SEEDS, CHANNELS = [25, 10], 512, 64
 NUM_SCALES, NUM_COMPONENTS = 2, 3
 FEW = 8  # batches of the network whose seeds depend on all vertices of a sample
+RANK_BATCH = 512  # graphs or seeds of all processes together: with few, they mostly wait for each other
 PARTS = ["fields", "samples", "ranks"]
 
 
@@ -196,7 +197,7 @@ def print_samples(args, results):
 def measure_ranks(level, world, size):
     script = Path(__file__).parents[1] / "examples" / "ddp.py"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world), str(script)]
-    command += ["--level", level, "--size", str(size), "--epochs", "3"]
+    command += ["--level", level, "--size", str(size), "--epochs", "3", "--batch-size", str(RANK_BATCH)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(script.parents[1])}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
@@ -212,7 +213,7 @@ def print_ranks(args, results):
             continue
         one, two = (results.get(f"ranks/{level}/{world}/{size}", measure_ranks, level, world, size) for world in (1, 2))
         rows.append([level, f"{one:.0f}", f"{two:.0f}", f"{two / one:.2f}"])
-    print_table("Graphs or seeds a second of examples/ddp.py", ["level", "one process", "two", "two of one"], rows)
+    print_table(f"Graphs or seeds a second of examples/ddp.py, batches of {RANK_BATCH}", ["level", "one process", "two", "two of one"], rows)
 
 
 def main():
