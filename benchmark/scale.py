@@ -213,7 +213,11 @@ def print_ranks(args, results):
             continue
         one, two = (results.get(f"ranks/{level}/{world}/{size}", measure_ranks, level, world, size) for world in (1, 2))
         rows.append([level, f"{one:.0f}", f"{two:.0f}", f"{two / one:.2f}"])
-    print_table(f"Graphs or seeds a second of examples/ddp.py, batches of {RANK_BATCH}", ["level", "one process", "two", "two of one"], rows)
+    print_table(
+        f"Graphs or seeds a second of examples/ddp.py, batches of {RANK_BATCH}",
+        ["level", "one process", "two", "two of one"],
+        rows,
+    )
 
 
 def main():

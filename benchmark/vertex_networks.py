@@ -44,7 +44,12 @@ class VertexNetwork(torch.nn.Module):
                 x = x + out if self.deep else out
 
     def _project(self, x):
-        return self.first(F.dropout(x, self.dropout, self.training)).relu()  # of words of a document, languages of a player
+        """Attributes are words of a document or languages of a player: some are dropped."""
+        if not x.is_sparse:
+            return self.first(F.dropout(x, self.dropout, self.training)).relu()
+        values = F.dropout(x.values(), self.dropout, self.training)
+        x = torch.sparse_coo_tensor(x.indices(), values, x.shape, is_coalesced=True)
+        return (torch.sparse.mm(x, self.first.weight.t()) + self.first.bias).relu()
 
 
 def _gic(setting):
