@@ -178,7 +178,7 @@ def _compile() -> Path:
         key.update(file.read_bytes())
     library = _cache_folder() / f"torch_gic-{key.hexdigest()[:16]}.so"
     if not library.exists():
-        print("torch_gic: compiling its CPU kernels, once", file=sys.stderr)
+        print("torch_gic: compiling its CPU kernels, once (up to a minute)", file=sys.stderr)
         with tempfile.TemporaryDirectory(dir=library.parent) as folder, ThreadPoolExecutor() as pool:
             objects = [Path(folder) / f"{file.stem}.o" for file in files]
             jobs = [[*command, "-c", str(file), "-o", str(out)] for file, out in zip(files, objects, strict=True)]
