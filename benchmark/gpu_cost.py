@@ -57,7 +57,7 @@ def coarse(degree, n):
 
 def folding():
     """Costs of two weights of the filter, those of one mean and one deviation."""
-    two, forward, backward = 2 * FLOAT, 16, 38  # flops as the kernels have them, a division counted as one
+    two, forward, backward = 2 * FLOAT, 14, 36  # flops as the kernels have them, a division counted as one
     return {
         "folding, forward": Cost(2 * two, 2 * two, forward, "fp32"),
         "folding, backward": Cost(3 * two, 3 * two, backward, "fp32"),
