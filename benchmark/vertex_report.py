@@ -43,7 +43,7 @@ def write_vertices(report, folder):
         f" and weight decay are those of the best mean validation score in the first {TRIALS} runs, from the same"
         " candidates for all. All else (layers, channels, learning rate, epochs, K, C, field members) was not chosen so: it"
         " comes from some twenty earlier trials with the first run, whose test scores were seen too. The candidates were set"
-        " after some thirty more, of validation scores alone, on Cora, PubMed and Twitch. GIC had more trials than the others"
+        " after some fifty more, of validation scores alone, on Cora, PubMed and Twitch. GIC had more trials than the others"
         " in both: its figures are the more optimistic ones."
     )
     runs = read_all(folder, "vertices", VertexSetting)
