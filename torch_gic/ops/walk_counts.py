@@ -8,7 +8,6 @@ from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import as_edge_list, check_at_least
 
-
 PIECE = 1 << 24  # edges at a time: the terms of all of them would take as much memory as a row of a large graph's edges
 
 
