@@ -15,6 +15,7 @@ What was measured is kept in scale.json of the output folder, and is not measure
 import argparse
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -55,10 +56,10 @@ def measure_fields(size, num_scales):
     times = []
     with resident_peak() as peak:
         while not times or (sum(map(sum, times)) < SHORT and len(times) < 10):
-            start = os.times()
+            start = resource.getrusage(resource.RUSAGE_SELF)
             entries = call()[0].size(1)
-            end = os.times()
-            times.append((end.user - start.user, end.system - start.system))
+            end = resource.getrusage(resource.RUSAGE_SELF)
+            times.append((end.ru_utime - start.ru_utime, end.ru_stime - start.ru_stime))
     own, system = min(times, key=sum)
     memory = {"megabytes": peak["megabytes"], "entries": entries, "edges": graph.num_edges}
     return {"seconds": own, "system seconds": system, **memory}

@@ -145,7 +145,8 @@ def test_scale(call, monkeypatch, tmp_path):
     monkeypatch.setattr(scale, "QUICK_SIZES", [100, 200])
     monkeypatch.setattr(scale, "SHORT", 0.0)
     out = call(scale, "--quick", "--parts", "fields", "samples", "--batches", 1, "--output", tmp_path)
-    assert len(re.findall(r"^exponent ", out, re.MULTILINE)) == 2
+    # Of the time with the system's: how the kernel divides so short a time between the two is not exact.
+    assert len(re.findall(r"^exponent +\S+ +-?[\d.]+ ", out, re.MULTILINE)) == 2
     path = tmp_path / "scale-quick.json"
     values = json.loads(path.read_text())
     if WITH_TORCH_SPARSE or WITH_PYG_LIB:
