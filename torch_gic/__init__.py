@@ -1,6 +1,6 @@
 """Gaussian-induced convolution for graphs, as an extension of PyTorch Geometric."""
 
-from torch_gic._library import backend_info
+from torch_gic._backend import backend_info
 from torch_gic._version import __version__
 from torch_gic.nn import GIC, GaussianAggregation, GICConv, VIGMMPool
 from torch_gic.ops import receptive_fields, walk_counts

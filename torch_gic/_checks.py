@@ -54,10 +54,11 @@ def check_weight(weight: Tensor, name: str, size: int) -> None:
     """Weights are what a mixture counts observations with: one a row, finite, never negative."""
     if not isinstance(weight, Tensor):
         raise TypeError(f"Expected '{name}' to be a tensor (got {type(weight).__name__})")
+    if not weight.is_floating_point():
+        hint = "; a batch vector is passed by its name, as batch=" if name == "edge_weight" else ""  # often in its place
+        raise TypeError(f"Expected '{name}' to be floating point (got {weight.dtype}){hint}")
     if weight.dim() != 1 or weight.size(0) != size:
         raise ValueError(f"Expected '{name}' to have shape [{size}] (got {list(weight.shape)})")
-    if not weight.is_floating_point():
-        raise TypeError(f"Expected '{name}' to be floating point (got {weight.dtype})")
     if torch.compiler.is_compiling():
         return
     if not bool(torch.isfinite(weight).all()):

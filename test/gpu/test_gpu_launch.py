@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -92,8 +93,8 @@ def test_registered_for_gpus():
     assert backend_info().ops["encode_moments"].endswith("Triton on GPUs")
 
 
-def test_a_kernel_that_fails_gives_way_to_the_reference(monkeypatch):
-    monkeypatch.setattr(_library, "FAILED_ON_GPU", {})
+@mock.patch.dict(_library.FAILED_ON_GPU, clear=True)
+def test_a_kernel_that_fails_gives_way_to_the_reference():
     calls = []
 
     def kernel(*arguments):
@@ -115,9 +116,8 @@ def test_a_kernel_that_fails_gives_way_to_the_reference(monkeypatch):
 
 
 @pytest.mark.parametrize("error", [ValueError("bad 'x'"), torch.OutOfMemoryError("full")])
-def test_errors_of_the_caller_are_not_failures_of_the_kernel(monkeypatch, error):
-    monkeypatch.setattr(_library, "FAILED_ON_GPU", {})
-
+@mock.patch.dict(_library.FAILED_ON_GPU, clear=True)
+def test_errors_of_the_caller_are_not_failures_of_the_kernel(error):
     def kernel():
         raise error
 

@@ -39,6 +39,13 @@ def test_inference_equals_forward(architecture, batch_size):
     assert not out.requires_grad
 
 
+def test_inference_that_fails_leaves_the_model_in_training():
+    data, model = random_graph(), network().train()
+    with pytest.raises(ValueError, match="'x' to have shape"):
+        model.inference(data.x[:, :2], data.edge_index)
+    assert all(module.training for module in model.modules())
+
+
 def test_inference_takes_fields_in_any_order():
     data = ReceptiveFields(3, max_neighbors=6)(random_graph(40, 120))
     model = trained(network(max_neighbors=6), data)

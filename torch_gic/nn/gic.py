@@ -229,16 +229,17 @@ class GIC(torch.nn.Module):
         device, training = next(self.parameters()).device, self.training
         fields = self._fields(x, edge_index, edge_weight) if fields is None else fields
         self.eval()
-        for layer, norm in zip(self.layers, self.norms, strict=True):
-            parts = []
-            for start, end, members, (index, weight) in split_fields(fields, x.size(0), batch_size):
-                pair = x[members].to(device), x[start:end].to(device)
-                out = layer(pair, edge_index, fields=(index.to(device), weight.to(device)))
-                parts.append(_normalise(norm, out).to(x.device))
-            x = torch.cat(parts)
-        out = torch.cat([self._classify(part.to(device)).to(x.device) for part in x.split(batch_size)])
-        self.train(training)
-        return out
+        try:
+            for layer, norm in zip(self.layers, self.norms, strict=True):
+                parts = []
+                for start, end, members, (index, weight) in split_fields(fields, x.size(0), batch_size):
+                    pair = x[members].to(device), x[start:end].to(device)
+                    out = layer(pair, edge_index, fields=(index.to(device), weight.to(device)))
+                    parts.append(_normalise(norm, out).to(x.device))
+                x = torch.cat(parts)
+            return torch.cat([self._classify(part.to(device)).to(x.device) for part in x.split(batch_size)])
+        finally:
+            self.train(training)
 
     def _check_vertex_level(self, name: str) -> None:
         if self.graph_level:  # an architecture that coarsens ends in a P too

@@ -17,20 +17,7 @@ from torch_gic.ops.vigmm import vigmm
 from torch_gic.ops.vigmm_select import vigmm_select
 from torch_gic.ops.walk_counts import walk_counts
 
-# The name of the dispatcher's operator behind each.
-OP_NAMES = {
-    "receptive_fields": "adjacency_powers",
-    "encode_moments": "encode_moments",
-    "fold_filter": "fold_filter",
-    "undirected_graph": "undirected_graph",
-    "structural_rank": "structural_rank",
-    "merge_clusters": "merge_clusters",
-    "move_vertices": "move_vertices",
-    "vigmm": "vigmm",
-}
-
 __all__ = [
-    "OP_NAMES",
     "UndirectedGraph",
     "VertexKernel",
     "bipartite_fields",
