@@ -78,26 +78,6 @@ class GaussianAggregation(Aggregation):
             weight (torch.Tensor, optional): The weight :math:`a_j` of each member, non-negative; zero leaves it out.
                 (default: ones)
         """
-        return self.mixture.filter(x, *self._sets(x, index, ptr, dim_size, dim, weight), self.lin)
-
-    def encode(
-        self,
-        x: Tensor,
-        index: Tensor | None = None,
-        ptr: Tensor | None = None,
-        dim_size: int | None = None,
-        dim: int = -2,
-        *,
-        weight: Tensor | None = None,
-    ) -> Tensor:
-        r"""The gradients :math:`[\partial \zeta / \partial \mu_c, \partial \zeta / \partial \sigma_c]`, without the filter:
-        ``[B, C, 2, d]``."""
-        return self.mixture(x, *self._sets(x, index, ptr, dim_size, dim, weight)).squeeze(1)
-
-    def _sets(
-        self, x: Tensor, index: Tensor | None, ptr: Tensor | None, dim_size: int | None, dim: int, weight: Tensor | None
-    ) -> tuple[Tensor, Tensor, int]:
-        """The sets as fields of one scale: entries, weights and their number."""
         self.assert_two_dimensional_input(x, dim)
         if index is None:
             if ptr is None:
@@ -112,7 +92,7 @@ class GaussianAggregation(Aggregation):
         else:
             check_weight(weight, "weight", x.size(0))
         entries = torch.stack([torch.arange(x.size(0), device=x.device), index])
-        return entries, weight.unsqueeze(1), dim_size
+        return self.mixture.filter(x, entries, weight.unsqueeze(1), dim_size, self.lin)  # sets are fields of one scale
 
     def __repr__(self) -> str:
         return (
