@@ -1,6 +1,7 @@
 // Operator side of undirected_graph, structural_rank, merge_clusters, move_vertices and vigmm: checks, memory, threads.
 #include <torch/csrc/stable/ops.h>
 
+#include <algorithm>
 #include <limits>
 #include <tuple>
 #include <vector>
@@ -102,12 +103,15 @@ class Graphs {
     check_size(cluster, "cluster", 0, num_nodes());
     Tensor copy = torch::stable::clone(torch::stable::contiguous(cluster));
     const auto* of = copy.const_data_ptr<int64_t>();
+    std::vector<bool> used(first(count()) - first(0), false);
     for (int64_t g = 0; g < count(); ++g) {
       for (int64_t i = begin(g); i < begin(g + 1); ++i) {
         STD_TORCH_CHECK(of[i] >= first(g) && of[i] < first(g + 1), "Expected 'cluster' of vertex ", i, " to lie in [",
                         first(g), ", ", first(g + 1) - 1, "] (got ", of[i], ")");
+        used[of[i] - first(0)] = true;
       }
     }
+    STD_TORCH_CHECK(std::find(used.begin(), used.end(), false) == used.end(), "Expected 'cluster' to leave none empty");
     return copy;
   }
 
@@ -123,7 +127,8 @@ class Graphs {
     }
     for (int64_t i = 0; i < num_nodes(); ++i) rowptr_[i + 1] += rowptr_[i];
     for (int64_t g = 0; g < count(); ++g) {
-      STD_TORCH_CHECK(begin(g) <= begin(g + 1) && begin(g + 1) - begin(g) <= std::numeric_limits<int32_t>::max(),
+      STD_TORCH_CHECK(begin(g) <= begin(g + 1) && begin(g + 1) <= num_nodes() &&
+                          begin(g + 1) - begin(g) <= std::numeric_limits<int32_t>::max(),
                       "Expected 'ptr' to be sorted, with less than 2^31 vertices a graph");
       for (int64_t e = rowptr_[begin(g)]; e < rowptr_[begin(g + 1)]; ++e) {
         STD_TORCH_CHECK(cols[e] >= begin(g) && cols[e] < begin(g + 1), "Expected every edge to stay inside a graph");

@@ -27,7 +27,6 @@ template <typename S, typename T = typename S::Scalar>
 TORCH_GIC_INLINE void attribute_tile(const T* x, const T* g, int64_t width, const T* p, int64_t kc, T* const* to,
                                      int64_t count, int64_t channels) {
   using Vec = typename S::Vec;
-  constexpr int64_t lanes = S::kLanes;
   Vec one[kRows], two[kRows];
   for (int64_t r = 0; r < kRows; ++r) one[r] = two[r] = Vec{};
   for (int64_t c = 0; c < kc; ++c) {

@@ -78,6 +78,8 @@ struct Operands {
     check_size(weight, "weight", 0, vertex.size(0));
     check_size(weight, "weight", 1, prior.size(0));
     check_size(member, "member", 0, vertex.size(0));
+    STD_TORCH_CHECK(num_nodes >= 0, "Expected 'num_nodes' to be non-negative (got ", num_nodes, ")");
+    STD_TORCH_CHECK(prior.size(1) >= 1, "Expected 'prior' to hold at least one component a scale");
     const auto* j = member.const_data_ptr<int64_t>();
     for (int64_t e = 0; e < member.numel(); ++e) {
       STD_TORCH_CHECK(j[e] >= 0 && j[e] < x.size(0), "Expected 'member' (row 0 of the fields) to lie in [0, ",
@@ -189,6 +191,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> encode_moments_backward_cpu(Tensor gr
   const Operands operands(x, distance, prior, weight, member, vertex, grad_moments.size(0));
   check_tensor(grad_moments, "grad_moments", 5, x.scalar_type());
   check_tensor(grad_mass, "grad_mass", 4, x.scalar_type());
+  const int64_t shape[5] = {operands.num_nodes, prior.size(0), prior.size(1), 2, x.size(1)};
+  for (int64_t dim = 1; dim < 5; ++dim) check_size(grad_moments, "grad_moments", dim, shape[dim]);
+  for (int64_t dim = 0; dim < 4; ++dim) check_size(grad_mass, "grad_mass", dim, shape[dim]);
   grad_moments = torch::stable::contiguous(grad_moments);
   grad_mass = torch::stable::contiguous(grad_mass);
   Tensor grad_x = x_needs_grad ? torch::stable::new_empty(x, {x.size(0), x.size(1)}) : torch::stable::new_empty(x, {0});

@@ -140,6 +140,21 @@ def test_bad_operands(position, value, message):
         forward(*inputs, 7)
 
 
+@needs_kernel
+def test_bad_sizes():
+    inputs = operands()
+    with pytest.raises(RuntimeError, match=r"'num_nodes' to be non-negative .got -1"):
+        forward(*inputs, -1)
+    x, distance, prior, *entries = inputs
+    with pytest.raises(RuntimeError, match="'prior' to hold at least one component"):
+        forward(x, distance[..., :0], prior[:, :0], *entries, 7)
+    moments, mass = forward(*inputs, 7)
+    with pytest.raises(RuntimeError, match=r"'grad_moments' to have size 5 in dimension 4 .got 4"):
+        backward(moments[..., :4], mass, *inputs)
+    with pytest.raises(RuntimeError, match=r"'grad_mass' to have size 7 in dimension 0 .got 6"):
+        backward(moments, mass[:6], *inputs)
+
+
 def filter_setting(dtype, offset=0.0, mean_offset=0.0, filters=6):
     data = random_graph(20, 40, dtype=torch.float32)
     field_index, field_weight = receptive_fields(data.edge_index, data.edge_weight, num_nodes=20, num_scales=3)

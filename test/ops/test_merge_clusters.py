@@ -99,6 +99,7 @@ def test_opcheck():
         (2, torch.ones(2), "'weight' to hold float64"),
         (3, torch.tensor([1.0, torch.nan], dtype=torch.float64), "'vertex_weight' to be positive and finite .got nan"),
         (3, torch.tensor([1.0, 0.0], dtype=torch.float64), "'vertex_weight' to be positive and finite .got 0"),
+        (5, torch.tensor([0, 1]), "'ptr' to lead from 0 to 2"),
         (6, torch.tensor([0, 3]), "1 to 2 clusters for the 2 vertices of graph 0 .got 3"),
     ],
 )
@@ -110,3 +111,12 @@ def test_bad_operands(position, value, message):
     arguments[position] = value
     with pytest.raises(RuntimeError, match=message):
         torch.ops.torch_gic.merge_clusters(*arguments)
+
+
+def test_boundaries_beyond_the_vertices():
+    load_kernels()
+    if not has_kernel("merge_clusters", "CPU"):
+        pytest.skip("no compiler")
+    arguments = settings(weighted([(0, 1)], 2), torch.zeros(2, dtype=torch.long))[:-1]
+    with pytest.raises(RuntimeError, match="'ptr' to be sorted"):
+        torch.ops.torch_gic.merge_clusters(*arguments, torch.tensor([0, 10**6, 2]), torch.tensor([0, 1, 2]))

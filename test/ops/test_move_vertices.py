@@ -123,3 +123,5 @@ def test_bad_start():
     arguments = settings(weighted([(0, 1)], 2), torch.zeros(2, dtype=torch.long))
     with pytest.raises(RuntimeError, match=r"'cluster' of vertex 1 to lie in \[0, 1\] .got 2"):
         move_vertices(*arguments, torch.tensor([0, 2]), torch.tensor([0, 2]), 1)
+    with pytest.raises(RuntimeError, match="'cluster' to leave none empty"):
+        move_vertices(*arguments, torch.tensor([0, 2]), torch.tensor([1, 1]), 1)

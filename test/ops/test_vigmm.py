@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 import torch
-from clusters import batch_of_graphs, cut_objective, settings
+from clusters import batch_of_graphs, cut_objective, settings, weighted
 from conftest import random_graph
 from torch_geometric.utils import cumsum
 
@@ -181,6 +181,15 @@ def test_responsibility_is_differentiable_in_the_vertex_weights(kernel):
 
     assert torch.autograd.gradcheck(own, light[1:].requires_grad_())
     assert torch.autograd.functional.jacobian(own, light[1:]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("implementation", [torch.ops.torch_gic.vigmm, reference])
+def test_a_start_with_an_empty_cluster(implementation):
+    graph, batch = weighted([(0, 1)], 2), torch.zeros(2, dtype=torch.long)
+    *_, w, rank, ptr = settings(graph, batch)
+    kernel, beta = cut_kernel(graph, w, batch, 1), torch.ones(1, dtype=torch.float64)
+    with pytest.raises((RuntimeError, ValueError), match="'cluster' to leave none empty"):
+        implementation(*kernel, w, rank, ptr, torch.tensor([0, 2]), beta, torch.tensor([1, 1]), 1)
 
 
 def test_opcheck_of_em():

@@ -90,6 +90,8 @@ def reference(
 def take_back(chosen: Tensor, cluster: Tensor, rank: Tensor, num_clusters: int) -> Tensor:
     """A cluster that nobody chose takes back the vertex of lowest rank that it started with."""
     seed = lowest((rank,), cluster, num_clusters)
+    if bool((seed < 0).any()):
+        raise ValueError("Expected 'cluster' to leave none empty")
     while True:  # a vertex that is taken back may have been the last of another cluster; once taken back, it stays
         empty = torch.bincount(chosen, minlength=seed.numel()) == 0
         if not bool(empty.any()):
