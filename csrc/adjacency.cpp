@@ -99,6 +99,16 @@ std::vector<int64_t> Adjacency::blocks() const {
 Degrees::Degrees(int64_t num_nodes, int64_t num_scales)
     : fraction((num_scales + 1) * num_nodes, 0.5), power((num_scales + 1) * num_nodes, 1) {}  // d_0 = 1 = 0.5 * 2
 
+Degrees::Degrees(int64_t num_nodes, int64_t num_scales, const double* given) : Degrees(num_nodes, num_scales) {
+  for (int64_t k = 1; k <= num_scales; ++k) {
+    for (int64_t i = 0; i < num_nodes; ++i) {
+      int exponent = 0;
+      fraction[k * num_nodes + i] = std::frexp(given[i * num_scales + k - 1], &exponent);
+      power[k * num_nodes + i] = exponent;
+    }
+  }
+}
+
 void Degrees::step(const Adjacency& a, int64_t k, int64_t begin, int64_t end) {
   const double* last = fraction.data() + (k - 1) * a.num_nodes;
   const int32_t* last_power = power.data() + (k - 1) * a.num_nodes;

@@ -35,6 +35,7 @@ struct Degrees {
   std::vector<int32_t> power;
 
   Degrees(int64_t num_nodes, int64_t num_scales);
+  Degrees(int64_t num_nodes, int64_t num_scales, const double* given);           // [num_nodes, num_scales], from d_1 on
   void step(const Adjacency& adjacency, int64_t k, int64_t begin, int64_t end);  // d_k from d_{k - 1}
 };
 

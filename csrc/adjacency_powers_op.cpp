@@ -17,7 +17,8 @@ using torch::headeronly::ScalarType;
 
 constexpr int64_t kRowsOfThread = 1024;
 
-Degrees all_degrees(const Adjacency& adjacency, int64_t num_scales) {
+Degrees all_degrees(const Adjacency& adjacency, int64_t num_scales, const std::optional<Tensor>& given) {
+  if (given) return Degrees(adjacency.num_nodes, num_scales, given->const_data_ptr<double>());
   Degrees degrees(adjacency.num_nodes, num_scales);
   for (int64_t k = 1; k <= num_scales; ++k) {
     parallel_for(0, adjacency.num_nodes, kRowsOfThread,
@@ -38,10 +39,11 @@ LargeVector<double> transitions(const Adjacency& adjacency, const Degrees& degre
 
 template <typename T>
 std::tuple<Tensor, Tensor> powers(const Tensor& row, const Tensor& col, const Tensor& weight, int64_t num_nodes,
-                                  int64_t num_scales, std::optional<int64_t> max_neighbors) {
+                                  int64_t num_scales, std::optional<int64_t> max_neighbors,
+                                  const std::optional<Tensor>& degree) {
   Adjacency adjacency(row.const_data_ptr<int64_t>(), col.const_data_ptr<int64_t>(), weight.const_data_ptr<T>(),
                       row.numel(), num_nodes);
-  const Degrees degrees = all_degrees(adjacency, num_scales);
+  const Degrees degrees = all_degrees(adjacency, num_scales, degree);
   if (max_neighbors) adjacency.keep_strongest(transitions(adjacency, degrees, 1), *max_neighbors);
   const auto value = transitions(adjacency, degrees, num_scales);
   const auto blocks = adjacency.blocks();
@@ -75,7 +77,8 @@ std::tuple<Tensor, Tensor> powers(const Tensor& row, const Tensor& col, const Te
 }  // namespace
 
 std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor weight, int64_t num_nodes,
-                                                int64_t num_scales, std::optional<int64_t> max_neighbors) {
+                                                int64_t num_scales, std::optional<int64_t> max_neighbors,
+                                                std::optional<Tensor> degree) {
   check_tensor(row, "row", 1, ScalarType::Long);
   check_tensor(col, "col", 1, ScalarType::Long);
   STD_TORCH_CHECK(weight.scalar_type() == ScalarType::Float || weight.scalar_type() == ScalarType::Double,
@@ -87,6 +90,12 @@ std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor w
   STD_TORCH_CHECK(num_scales >= 1, "Expected 'num_scales' to be at least 1 (got ", num_scales, ")");
   STD_TORCH_CHECK(max_neighbors.value_or(1) >= 1, "Expected 'max_neighbors' to be at least 1 (got ", *max_neighbors,
                   ")");
+  if (degree) {
+    check_tensor(*degree, "degree", 2, ScalarType::Double);
+    check_size(*degree, "degree", 0, num_nodes);
+    check_size(*degree, "degree", 1, num_scales);
+    degree = torch::stable::contiguous(*degree);
+  }
   row = torch::stable::contiguous(row);
   col = torch::stable::contiguous(col);
   weight = torch::stable::contiguous(weight);
@@ -97,8 +106,8 @@ std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor w
                     "Expected 'row' and 'col' to lie in [0, ", num_nodes - 1, "]");
   }
   return weight.scalar_type() == ScalarType::Float
-             ? powers<float>(row, col, weight, num_nodes, num_scales, max_neighbors)
-             : powers<double>(row, col, weight, num_nodes, num_scales, max_neighbors);
+             ? powers<float>(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
+             : powers<double>(row, col, weight, num_nodes, num_scales, max_neighbors, degree);
 }
 
 }  // namespace torch_gic

@@ -11,7 +11,8 @@ namespace torch_gic {
 using torch::stable::Tensor;
 
 std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor weight, int64_t num_nodes,
-                                                int64_t num_scales, std::optional<int64_t> max_neighbors);
+                                                int64_t num_scales, std::optional<int64_t> max_neighbors,
+                                                std::optional<Tensor> degree);
 
 std::tuple<Tensor, Tensor> encode_moments_cpu(Tensor x, Tensor distance, Tensor prior, Tensor weight, Tensor member,
                                               Tensor vertex, int64_t num_nodes);

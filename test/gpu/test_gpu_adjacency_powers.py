@@ -31,6 +31,11 @@ def test_kernel_equals_the_reference(sizes, num_scales, dtype):
     assert same(kernel(*arguments), reference(*arguments))
 
 
+def test_given_degrees():
+    arguments = *operands(), 3, None, torch.arange(60, dtype=torch.float64).view(20, 3)
+    assert same(kernel(*arguments), reference(*arguments))
+
+
 @pytest.mark.parametrize("name", sorted(ODD_GRAPHS))
 @pytest.mark.parametrize("with_loops", [True, False])
 def test_odd_graphs(name, with_loops):

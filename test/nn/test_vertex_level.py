@@ -147,6 +147,30 @@ def test_normalisers_of_a_sample():
     assert weight(batch.edge_index, 1, 0, walk_count=batch.walk_count) == pytest.approx(whole)
 
 
+@needs_sampler
+@pytest.mark.parametrize("add_self_loops", [False, True])
+@pytest.mark.parametrize("max_neighbors", [None, 4])
+def test_fields_of_seeds_are_those_of_the_whole_graph(max_neighbors, add_self_loops):
+    """With all edges that walks to a seed may take in the sample, the strongest members are the same ones too."""
+    data = random_graph(60, 300, directed=True)
+    sizes = {"num_scales": 2, "add_self_loops": add_self_loops}
+    data.walk_count = walk_counts(data.edge_index, data.edge_weight, num_nodes=60, **sizes)
+    data.number = torch.arange(60)
+
+    def as_dict(data, vertices, names, **counts):
+        bounds = {**sizes, "max_neighbors": max_neighbors, **counts}
+        index, weight = receptive_fields(data.edge_index, data.edge_weight, num_nodes=data.num_nodes, **bounds)
+        pairs = names[index].t().tolist()
+        return {tuple(pair): w.tolist() for pair, w in zip(pairs, weight, strict=True) if pair[1] in vertices}
+
+    for batch in NeighborLoader(data, num_neighbors=[-1, -1], batch_size=4):
+        seeds = batch.number[: batch.batch_size].tolist()
+        whole = as_dict(data, seeds, data.number)
+        sampled = as_dict(batch, seeds, batch.number, walk_count=batch.walk_count)
+        assert sampled.keys() == whole.keys()
+        assert all(sampled[pair] == pytest.approx(whole[pair]) for pair in whole)
+
+
 @pytest.mark.parametrize("add_self_loops", [False, True])
 def test_walk_counts_are_the_normalisers_of_fields(odd, add_self_loops, monkeypatch):
     monkeypatch.setattr(sys.modules["torch_gic.ops.walk_counts"], "PIECE", 3)  # as of a graph of many edges
@@ -157,16 +181,15 @@ def test_walk_counts_are_the_normalisers_of_fields(odd, add_self_loops, monkeypa
     counts = walk_counts(odd.edge_index, odd.edge_weight, **sizes)
     for k in range(3):
         torch.testing.assert_close(counts[:, k], torch.linalg.matrix_power(A, k + 1).sum(dim=1))
-    if add_self_loops:
-        index, weight = receptive_fields(odd.edge_index, odd.edge_weight, **sizes)
-        again, same = receptive_fields(odd.edge_index, odd.edge_weight, **sizes, walk_count=counts)
-        assert torch.equal(again, index)
-        torch.testing.assert_close(same, weight)
+    index, weight = receptive_fields(odd.edge_index, odd.edge_weight, **sizes)
+    again, same = receptive_fields(odd.edge_index, odd.edge_weight, **sizes, walk_count=counts)
+    assert torch.equal(again, index)
+    torch.testing.assert_close(same, weight)
 
 
 def test_errors_of_walk_counts():
-    with pytest.raises(ValueError, match="'add_self_loops' to be True with 'walk_count'"):
-        receptive_fields(torch.tensor([[0], [2]]), num_scales=2, walk_count=torch.ones(3, 2), add_self_loops=False)
+    with pytest.raises(ValueError, match="'walk_count' to be finite and non-negative"):
+        receptive_fields(torch.tensor([[0], [2]]), num_scales=2, walk_count=-torch.ones(3, 2))
     with pytest.raises(ValueError, match=r"'walk_count' to have shape \[3, 2\] \(got \[3, 1\]\)"):
         receptive_fields(torch.tensor([[0], [2]]), num_scales=2, walk_count=torch.ones(3, 1))
 

@@ -55,6 +55,32 @@ def test_kernel_equals_the_reference_for_weights_of_any_size(max_neighbors):
     assert bool(torch.isfinite(ours[1]).all())
 
 
+def degrees(nodes, num_scales):
+    """Of a larger graph, some of them zero."""
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(0, 40, (num_scales, nodes), generator=generator).double().t()
+
+
+@needs_kernel
+@pytest.mark.parametrize("max_neighbors", [None, 3])
+@pytest.mark.parametrize("sizes", [(20, 60), (2000, 4000), (7, 0), (0, 0)])
+def test_kernel_equals_the_reference_with_given_degrees(sizes, max_neighbors):
+    arguments = *operands(*sizes), 4, max_neighbors, degrees(sizes[0], 4)
+    assert same(kernel(*arguments), reference(*arguments))
+
+
+@pytest.mark.parametrize("implementation", [adjacency_powers, reference])
+def test_given_degrees_are_what_powers_are_divided_by(implementation):
+    row, col, weight, nodes = operands()
+    A = torch.zeros(nodes, nodes, dtype=torch.float64).index_put((row, col), weight, accumulate=True)
+    degree = 1 + degrees(nodes, 3)
+    (to_col, to_row), value = implementation(row, col, weight, nodes, 3, None, degree)
+    for k in range(3):
+        found = torch.zeros_like(A)
+        found[to_row, to_col] = value[:, k]
+        torch.testing.assert_close(found, torch.linalg.matrix_power(A, k + 1) / degree[:, k])
+
+
 @pytest.mark.parametrize("max_neighbors", [None, 20])
 def test_equals_dense_powers(max_neighbors):
     row, col, weight, nodes = operands()
@@ -80,6 +106,7 @@ def test_same_bits_on_any_number_of_threads():
 
 def test_opcheck():
     torch.library.opcheck(kernel.default, (*operands(), 3, 4))
+    torch.library.opcheck(kernel.default, (*operands(), 3, 4, degrees(20, 3)))
 
 
 @needs_kernel
@@ -95,10 +122,11 @@ def test_opcheck():
         (3, -1, "'num_nodes' to be non-negative .got -1"),
         (4, 0, "'num_scales' to be at least 1 .got 0"),
         (5, 0, "'max_neighbors' to be at least 1 .got 0"),
+        (6, torch.ones(3, 2, dtype=torch.float64), "'degree' to have size 1 in dimension 1 .got 2"),
     ],
 )
 def test_bad_operands(position, operand, message):
-    arguments = [torch.tensor([0, 1]), torch.tensor([1, 2]), torch.ones(2), 3, 1, None]
+    arguments = [torch.tensor([0, 1]), torch.tensor([1, 2]), torch.ones(2), 3, 1, None, None]
     arguments[position] = operand
     with pytest.raises(RuntimeError, match=message):
         kernel(*arguments)

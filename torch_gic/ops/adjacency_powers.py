@@ -11,14 +11,20 @@ from torch_geometric.utils import cumsum
 from torch_gic._library import OPS, register_reference
 
 OPS.define(
-    "adjacency_powers(Tensor row, Tensor col, Tensor weight, SymInt num_nodes, SymInt num_scales, SymInt? max_neighbors)"
-    " -> (Tensor, Tensor)"
+    "adjacency_powers(Tensor row, Tensor col, Tensor weight, SymInt num_nodes, SymInt num_scales, SymInt? max_neighbors,"
+    " Tensor? degree=None) -> (Tensor, Tensor)"
 )
 LARGEST = torch.finfo(torch.float64).max  # kept instead of infinity, which times zero would be NaN
 
 
 def adjacency_powers(
-    row: Tensor, col: Tensor, weight: Tensor, num_nodes: int, num_scales: int, max_neighbors: int | None
+    row: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    num_nodes: int,
+    num_scales: int,
+    max_neighbors: int | None,
+    degree: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     r"""The matrices :math:`\mathbf{A}^k \, \mathrm{diag}(\mathbf{A}^k \mathbf{1})^{-1}` for :math:`k = 1, \ldots, K`, by the
     recursion of :func:`~torch_gic.receptive_fields`, which says what :obj:`max_neighbors` does.
@@ -31,25 +37,32 @@ def adjacency_powers(
         num_nodes (int): The number of rows and columns.
         num_scales (int): The number of powers :math:`K`.
         max_neighbors (int, optional): The largest number of pairs a row.
+        degree (torch.Tensor, optional): What to divide by in place of :math:`\mathbf{A}^k \mathbf{1}`, in float64.
 
     Shapes:
-        - **input:** :math:`(E^{\prime})`, :math:`(E^{\prime})`, :math:`(E^{\prime})`
+        - **input:** :math:`(E^{\prime})`, :math:`(E^{\prime})`, :math:`(E^{\prime})`, degrees :math:`(|\mathcal{V}|, K)`
         - **output:** pairs :math:`(2, E)`, row 0 the column and row 1 the row of the entry, sorted by row, then column, and
           values :math:`(E, K)`
     """
     if weight.requires_grad:  # the reference is differentiable, the kernel is not
-        return reference(row, col, weight, num_nodes, num_scales, max_neighbors)
-    return torch.ops.torch_gic.adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors)
+        return reference(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
+    return torch.ops.torch_gic.adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
 
 
 @register_reference("adjacency_powers")
 def reference(
-    row: Tensor, col: Tensor, weight: Tensor, num_nodes: int, num_scales: int, max_neighbors: int | None
+    row: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    num_nodes: int,
+    num_scales: int,
+    max_neighbors: int | None,
+    degree: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """All rows at once, one power after the other: T_1, T_1 T_2, ..., T_1 ... T_K."""
     dtype, present = weight.dtype, weight > 0
     row, col, value = sum_duplicates(row[present], col[present], weight[present].double(), num_nodes)
-    steps = transitions(row, col, value, num_nodes, num_scales)
+    steps = transitions(row, col, value, num_nodes, num_scales, degree)
     if max_neighbors is not None:
         followed = _strongest(row, steps[0], max_neighbors)  # the edges that walks may take
         row, col, steps = row[followed], col[followed], [step[followed] for step in steps]
@@ -81,14 +94,22 @@ def reference(
 
 @torch.library.register_fake("torch_gic::adjacency_powers", lib=OPS)
 def _(
-    row: Tensor, col: Tensor, weight: Tensor, num_nodes: int, num_scales: int, max_neighbors: int | None
+    row: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    num_nodes: int,
+    num_scales: int,
+    max_neighbors: int | None,
+    degree: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     size = torch.library.get_ctx().new_dynamic_size()
     return row.new_empty(2, size), weight.new_empty(size, num_scales)
 
 
-def transitions(row: Tensor, col: Tensor, value: Tensor, num_nodes: int, num_scales: int) -> list[Tensor]:
-    """The entries of ``T_k = diag(d_{k-1}) A diag(d_k)^-1`` with ``d_k = A d_{k-1}`` and ``d_0 = 1``.
+def transitions(
+    row: Tensor, col: Tensor, value: Tensor, num_nodes: int, num_scales: int, given: Tensor | None = None
+) -> list[Tensor]:
+    """The entries of ``T_k = diag(d_{k-1}) A diag(d_k)^-1`` with ``d_k = A d_{k-1}``, or as given, and ``d_0 = 1``.
 
     Each ``d`` is a fraction times a power of two that is kept beside it, so nothing overflows and, unlike in logarithms,
     whole numbers stay exact.
@@ -96,14 +117,17 @@ def transitions(row: Tensor, col: Tensor, value: Tensor, num_nodes: int, num_sca
     fraction, exponent = torch.frexp(value)
     degree, power = torch.frexp(value.new_ones(num_nodes))
     transitions = []
-    for _ in range(num_scales):
+    for k in range(num_scales):
         last, last_power = degree, power
-        term_power = torch.where(last[col] > 0, exponent + last_power[col], torch.iinfo(power.dtype).min // 2)
-        highest = torch.full_like(power, torch.iinfo(power.dtype).min // 2)
-        highest = highest.scatter_reduce(0, row, term_power, "amax")
-        terms = torch.ldexp(fraction * last[col], (term_power - highest[row]).double())
-        degree, power = torch.frexp(torch.zeros_like(last).index_add(0, row, terms))
-        power = torch.where(degree > 0, power + highest, 0)
+        if given is not None:
+            degree, power = torch.frexp(given[:, k])
+        else:
+            term_power = torch.where(last[col] > 0, exponent + last_power[col], torch.iinfo(power.dtype).min // 2)
+            highest = torch.full_like(power, torch.iinfo(power.dtype).min // 2)
+            highest = highest.scatter_reduce(0, row, term_power, "amax")
+            terms = torch.ldexp(fraction * last[col], (term_power - highest[row]).double())
+            degree, power = torch.frexp(torch.zeros_like(last).index_add(0, row, terms))
+            power = torch.where(degree > 0, power + highest, 0)
 
         ratio = fraction * last[row] / degree[col].masked_fill(degree[col] == 0, 1)
         transition = torch.ldexp(ratio, (exponent + last_power[row] - power[col]).double()).clamp(max=LARGEST)

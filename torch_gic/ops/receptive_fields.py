@@ -8,7 +8,6 @@ from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import as_edge_list, check_at_least, check_batch
 from torch_gic.ops.adjacency_powers import adjacency_powers
-from torch_gic.ops.walk_counts import walk_counts
 
 
 def receptive_fields(
@@ -52,9 +51,7 @@ def receptive_fields(
             cut. Ties go to the lower vertex number. (default: :obj:`None`)
         walk_count (torch.Tensor, optional): The normalisers :math:`d_k` to divide by instead, in each scale, for a sample of
             a larger graph: those of its vertices in that graph (:func:`~torch_gic.walk_counts`). Without them, a vertex whose
-            edges were not sampled counts as one without edges, and weighs far too much. Needs :obj:`add_self_loops`, without
-            which such a vertex would be in no field; :obj:`max_neighbors` still chooses by the walks of the sample.
-            (default: :obj:`None`)
+            edges were not sampled counts as one without edges, and weighs far too much. (default: :obj:`None`)
 
     Returns:
         The pairs ``field_index`` (row 0: neighbour :math:`j`, row 1: vertex :math:`i`, sorted by :math:`i`, then
@@ -85,8 +82,9 @@ def receptive_fields(
     if walk_count is not None and tuple(walk_count.shape) != (num_nodes, num_scales):
         shape = list(walk_count.shape)
         raise ValueError(f"Expected 'walk_count' to have shape [{num_nodes}, {num_scales}] (got {shape})")
-    if walk_count is not None and not add_self_loops:
-        raise ValueError("Expected 'add_self_loops' to be True with 'walk_count' (got False)")
+    if walk_count is not None and not torch.compiler.is_compiling():
+        if not bool((torch.isfinite(walk_count) & (walk_count >= 0)).all()):
+            raise ValueError("Expected 'walk_count' to be finite and non-negative (got other values)")
     dtype = torch.get_default_dtype() if edge_weight is None else edge_weight.dtype
 
     (col, row), weight = edge_index, edge_weight
@@ -97,11 +95,8 @@ def receptive_fields(
         vertices = torch.arange(num_nodes, device=row.device)
         row, col = torch.cat([row, vertices]), torch.cat([col, vertices])
         weight = torch.cat([weight, weight.new_ones(num_nodes)])
-    field_index, field_weight = adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors)
-    if walk_count is not None:
-        own = walk_counts(edge_index, edge_weight, num_nodes=num_nodes, num_scales=num_scales, add_self_loops=add_self_loops)
-        ratio = own / walk_count
-        field_weight = (field_weight * ratio[field_index[0]]).to(field_weight.dtype)
+    degree = None if walk_count is None else walk_count.double()
+    field_index, field_weight = adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
     if field_weight.dtype != dtype:  # half precision
         field_weight = field_weight.clamp(max=torch.finfo(dtype).max).to(dtype)
     return field_index, field_weight

@@ -19,14 +19,20 @@ PAIRS = 128  # of a program
 
 
 def adjacency_powers(
-    row: Tensor, col: Tensor, weight: Tensor, num_nodes: int, num_scales: int, max_neighbors: int | None
+    row: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    num_nodes: int,
+    num_scales: int,
+    max_neighbors: int | None,
+    degree: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See :func:`torch_gic.ops.adjacency_powers.adjacency_powers`."""
     if max_neighbors is not None:  # which pairs are kept depends on the weights of each scale
-        return reference(row, col, weight, num_nodes, num_scales, max_neighbors)
+        return reference(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
     dtype, present = weight.dtype, (weight > 0).nonzero().view(-1)
     row, col, value = sum_duplicates(row[present], col[present], weight[present].double(), num_nodes)
-    steps = transitions(row, col, value, num_nodes, num_scales)
+    steps = transitions(row, col, value, num_nodes, num_scales, degree)
     pair = _pairs(row, col, num_nodes, num_scales)
     start, end = pair // max(num_nodes, 1), pair % max(num_nodes, 1)
     vertices = torch.arange(num_nodes + 1, device=row.device)
