@@ -55,10 +55,11 @@ def check_weight(weight: Tensor, name: str, size: int) -> None:
     if not isinstance(weight, Tensor):
         raise TypeError(f"Expected '{name}' to be a tensor (got {type(weight).__name__})")
     if not weight.is_floating_point():
-        hint = "; a batch vector is passed by its name, as batch=" if name == "edge_weight" else ""  # often in its place
+        hint = "; weights are converted by .float(), a batch vector is passed by its name, as batch="  # often in their place
         raise TypeError(f"Expected '{name}' to be floating point (got {weight.dtype}){hint}")
     if weight.dim() != 1 or weight.size(0) != size:
-        raise ValueError(f"Expected '{name}' to have shape [{size}] (got {list(weight.shape)})")
+        hint = "; take .squeeze(1) of it" if tuple(weight.shape) == (size, 1) else ""
+        raise ValueError(f"Expected '{name}' to have shape [{size}] (got {list(weight.shape)}){hint}")
     if torch.compiler.is_compiling():
         return
     if not bool(torch.isfinite(weight).all()):
@@ -117,8 +118,9 @@ def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None
         raise TypeError(f"Expected 'x' to be {dtype}, as the parameters of the layer are (got {x.dtype})")
 
 
-def check_fields(field_index: Tensor, field_weight: Tensor, num_scales: int) -> None:
-    """Shapes only: the values were checked when the fields were made, and looking again would wait for the device."""
+def check_fields(field_index: Tensor, field_weight: Tensor, num_scales: int, size: tuple[int, int] | None = None) -> None:
+    """Fields of another graph have other shapes, or members and vertices beyond the ``size``, if it is given. These values
+    are looked at on the CPU only: elsewhere it would wait for the device."""
     if field_index.dim() != 2 or field_index.size(0) != 2:
         raise ValueError(f"Expected 'field_index' to have shape [2, num_entries] (got {list(field_index.shape)})")
     if tuple(field_weight.shape) != (field_index.size(1), num_scales):
@@ -126,6 +128,15 @@ def check_fields(field_index: Tensor, field_weight: Tensor, num_scales: int) -> 
             f"Expected 'field_weight' to have shape [num_entries, num_scales] = [{field_index.size(1)}, {num_scales}] "
             f"(got {list(field_weight.shape)}); were the fields made with another number of scales?"
         )
+    if size is None or field_index.device.type != "cpu" or torch.compiler.is_compiling() or field_index.size(1) == 0:
+        return
+    lowest, highest = (value.tolist() for value in field_index.aminmax(dim=1))
+    for row, count in enumerate(size):
+        if lowest[row] < 0 or highest[row] >= count:
+            raise ValueError(
+                f"Expected row {row} of 'field_index' to lie in [0, {count - 1}] (got {lowest[row]} to {highest[row]}); "
+                "are these the fields of this graph?"
+            )
 
 
 def check_at_least(value: int, name: str, minimum: int) -> None:

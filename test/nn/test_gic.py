@@ -173,7 +173,7 @@ def test_options_copies_and_state(graphs):
     assert lazy(*arguments).shape == (4, 3)
     with pytest.raises(ValueError, match=r"'dropout' to be in .*2.0"):
         network(dropout=2.0)
-    with pytest.raises(TypeError, match=r"'edge_weight' to be floating point \(got torch.int64\); a batch vector .* batch="):
+    with pytest.raises(TypeError, match=r"'edge_weight' to be floating point \(got torch.int64\).*batch="):
         model(batch.x, batch.edge_index, batch.batch)
     with pytest.raises(TypeError, match=r"'architecture' to be a str \(got list"):
         network(["C(3)"])

@@ -213,6 +213,10 @@ def test_bad_settings(error, message, arguments):
         GICConv(**{"in_channels": 5, "out_channels": 6} | arguments)
 
 
+def fields_of(member, vertex):
+    return torch.tensor([[0, member], [0, vertex]]), torch.ones(2, 7)
+
+
 @pytest.mark.parametrize(
     ("error", "message", "arguments"),
     [
@@ -224,6 +228,7 @@ def test_bad_settings(error, message, arguments):
         (TypeError, "'x' to be a tensor.*list", {"x": [[1.0] * 5] * 12}),
         (TypeError, "'edge_weight' to be a tensor.*float", {"edge_weight": 2.0}),
         (ValueError, "'edge_index' to hold vertices", {"x": torch.randn(3, 5)}),
+        (ValueError, r"'edge_weight' to have shape .*60, 1\]\); take .squeeze", {"edge_weight": torch.ones(60, 1)}),
         (ValueError, "'edge_weight' to be non-negative", {"edge_weight": -torch.ones(60)}),
         (ValueError, r"'batch' to have shape \[12\]", {"batch": torch.zeros(3, dtype=torch.long)}),
         (
@@ -233,6 +238,8 @@ def test_bad_settings(error, message, arguments):
         ),
         (TypeError, "'fields' to be a pair .*Tensor", {"fields": torch.zeros(2, 4).long()}),
         (ValueError, r"'field_index' to have shape", {"fields": (torch.zeros(4).long(), torch.ones(4, 7))}),
+        (ValueError, r"row 0 of 'field_index' to lie in \[0, 11\] \(got 0 to 12\); are these", {"fields": fields_of(12, 0)}),
+        (ValueError, r"row 1 of 'field_index' to lie in \[0, 11\] \(got -1 to 0\); are these", {"fields": fields_of(0, -1)}),
         (TypeError, "unexpected keyword argument 'edge_attr'", {"edge_attr": torch.ones(60)}),
     ],
 )

@@ -62,6 +62,8 @@ def test_output_is_what_the_selection_says(kernel):
     assert torch.equal(VIGMMPool.lift(out.x, out.select), out.x[cluster])
     with pytest.raises(ValueError, match=r"'x' to have 5 rows, one a cluster .got 20"):
         VIGMMPool.lift(data.x, out.select)
+    with pytest.raises(TypeError, match=r"'select' to be that of the output, out.select .got VIGMMPoolOutput"):
+        VIGMMPool.lift(out.x, out)
 
 
 @pytest.mark.parametrize("reduce", ["max", "sum", "mean"])

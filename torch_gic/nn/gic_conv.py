@@ -138,8 +138,8 @@ class GICConv(MessagePassing):
         x: Tensor | PairTensor,
         edge_index: Tensor | SparseTensor,
         edge_weight: Tensor | None = None,
-        *,
         batch: Tensor | None = None,
+        *,
         fields: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         r"""Forward pass.
@@ -161,7 +161,7 @@ class GICConv(MessagePassing):
         if not isinstance(fields, tuple | list) or len(fields) != 2:
             raise TypeError(f"Expected 'fields' to be a pair (field_index, field_weight) (got {type(fields).__name__})")
         field_index, field_weight = fields
-        check_fields(field_index, field_weight, self.num_scales)
+        check_fields(field_index, field_weight, self.num_scales, (source.size(0), target.size(0)))
         return self.mixture.filter(source, field_index, self._scaled(field_weight), target.size(0), self.lin)
 
     def fields(

@@ -60,8 +60,8 @@ class VIGMMPool(torch.nn.Module):
     Args:
         in_channels (int, optional): Size of each attribute vector, or :obj:`-1` to take it from the first input. With
             :obj:`None`, :math:`h` is 1 and nothing is learnt.
-        ratio (float or int, optional): The share of vertices that remain, rounded up, or their number in each graph.
-            (default: :obj:`0.25`)
+        ratio (float or int, optional): The share of vertices that remain, rounded up, or their number in each graph, of
+            which smaller graphs keep all. (default: :obj:`0.25`)
         kernel (str, optional): :obj:`"cut"`: the kernel for which EM cuts few and weak edges. :obj:`"laplacian"`: the printed
             one, :math:`w_i = h(\mathbf{x}_i)` and the normalised Laplacian, whose clusters cut about as much as random
             ones. (default: :obj:`"cut"`)
@@ -159,6 +159,8 @@ class VIGMMPool(torch.nn.Module):
     @staticmethod
     def lift(x: Tensor, select: SelectOutput) -> Tensor:
         """Brings attributes of the clusters back to the vertices: each vertex gets those of its cluster."""
+        if not isinstance(select, SelectOutput):
+            raise TypeError(f"Expected 'select' to be that of the output, out.select (got {type(select).__name__})")
         if x.size(0) != select.num_clusters:
             raise ValueError(f"Expected 'x' to have {select.num_clusters} rows, one a cluster (got {x.size(0)})")
         return x[select.cluster_index]

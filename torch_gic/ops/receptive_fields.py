@@ -82,9 +82,9 @@ def receptive_fields(
     if walk_count is not None and tuple(walk_count.shape) != (num_nodes, num_scales):
         shape = list(walk_count.shape)
         raise ValueError(f"Expected 'walk_count' to have shape [{num_nodes}, {num_scales}] (got {shape})")
-    if walk_count is not None and not torch.compiler.is_compiling():
-        if not bool((torch.isfinite(walk_count) & (walk_count >= 0)).all()):
-            raise ValueError("Expected 'walk_count' to be finite and non-negative (got other values)")
+    compiling = torch.compiler.is_compiling()  # then nothing can look at values
+    if walk_count is not None and not compiling and not bool((torch.isfinite(walk_count) & (walk_count >= 0)).all()):
+        raise ValueError("Expected 'walk_count' to be finite and non-negative (got other values)")
     dtype = torch.get_default_dtype() if edge_weight is None else edge_weight.dtype
 
     (col, row), weight = edge_index, edge_weight
