@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn import Linear
 from torch_geometric.nn.pool.select import Select, SelectOutput
@@ -19,7 +20,11 @@ KERNELS = ("cut", "laplacian")
 
 class ZeroLinear(Linear):
     """Starts at zero: all vertices have the same influence, and the clusters are those of the normalised cut, until there is
-    something to learn."""
+    something to learn. Computes in float64: how float32 is rounded depends on the size of the batch, and ties with it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, enabled=False):
+            return F.linear(x.double(), self.weight.double(), self.bias.double())
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
@@ -84,7 +89,7 @@ class VIGMMSelect(Select):
         between 1/2 and 3/2: no vertex vanishes and none rules its graph. Without channels to learn it from, it is 1."""
         if self.lin is None:
             return x.new_ones(x.size(0))
-        return 0.5 + self.lin(x).squeeze(-1).sigmoid()
+        return (0.5 + self.lin(x).squeeze(-1).sigmoid()).to(x.dtype)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, batch: Tensor) -> SelectOutput:
         influence = self.influence(x)
