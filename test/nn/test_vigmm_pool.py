@@ -158,6 +158,17 @@ def test_edge_weights_of_any_unit_give_the_same_clusters():
     assert torch.equal(clusters[1], clusters[2])
 
 
+def test_influence_has_the_same_bits_in_any_batch():
+    """Ties are broken by it: a last bit that depends on the number of rows would make clusters depend on the batch."""
+    x = torch.randn(100, 5, generator=torch.Generator().manual_seed(0))
+    select = VIGMMPool(5).select
+    torch.nn.init.normal_(select.lin.weight)
+    whole = select.influence(x)
+    for begin in range(0, 100, 7):
+        for end in range(begin + 1, 101, 5):
+            assert torch.equal(select.influence(x[begin:end]), whole[begin:end])
+
+
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs, settings):
     parts, batch = graphs
