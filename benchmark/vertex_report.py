@@ -44,8 +44,8 @@ def write_vertices(report, folder):
         " candidates for all. All else (layers, channels, learning rate, epochs, K, C, field members) was not chosen so: it"
         " comes from some twenty earlier trials with the first run, whose test scores were seen too. The candidates were set"
         " after some fifty more, of validation scores alone, on Cora, PubMed and Twitch. GIC had more trials than the others"
-        " in both: its figures are the more optimistic ones. On Tolokers, no dropout at all became a third candidate after 0.2,"
-        " the lowest one, had been chosen for GIC, GCN and GraphSAGE, whose test scores with it were known, and two trials of"
+        " in both: its figures are the more optimistic ones. On Tolokers, no dropout became a third candidate after 0.2, the"
+        " lowest one, had been chosen for GIC, GCN and GraphSAGE, whose test scores with it were known, and two trials of"
         " GIC without it had better validation scores."
     )
     runs = read_all(folder, "vertices", VertexSetting)
