@@ -23,7 +23,13 @@ MIXTURES = {  # of GIC, and its number of layers where it is another one
     "Tolokers": {"num_scales": 3, "num_components": 5, "max_neighbors": 64},
     "Twitch": SMALL,
 }
-DROPOUTS = {"Cora": (0.2, 0.5), "CiteSeer": (0.2, 0.5), "PubMed": (0.2, 0.5), "Tolokers": (0.0, 0.2, 0.5), "Twitch": (0.2, 0.5)}
+DROPOUTS = {
+    "Cora": (0.2, 0.5),
+    "CiteSeer": (0.2, 0.5),
+    "PubMed": (0.2, 0.5),
+    "Tolokers": (0.0, 0.2, 0.5),
+    "Twitch": (0.2, 0.5),
+}
 WEIGHT_DECAYS = {"Cora": (5e-4, 1e-2), "CiteSeer": (5e-4, 1e-2), "PubMed": (5e-4, 1e-2), "Tolokers": (0.0,), "Twitch": (5e-4,)}
 TRIALS = 2  # the first runs, by whose validation scores each network gets its dropout and weight decay
 NETWORKS = ["GIC", "GCN", "GraphSAGE", "GAT"]
