@@ -9,7 +9,6 @@ import base64
 import functools
 import hashlib
 import json
-import multiprocessing
 import platform
 import zlib
 from pathlib import Path
@@ -18,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch_geometric
-from tqdm import tqdm
 
 import torch_gic
 
@@ -27,6 +25,7 @@ from .graphs import load_graphs
 from .mixture import layer_entropies
 from .splits import load_folds, load_splits
 from .training import RECIPES, train_fair, train_tested
+from .workers import finished
 
 OWN = "own"  # folds that are made here, not taken from a file
 
@@ -72,6 +71,9 @@ class Job(NamedTuple):
     def key(self):
         return f"{self.repeat}.{self.fold}"
 
+    def describe(self):
+        return f"{self.setting.network} on {self.setting.dataset}"
+
 
 @functools.lru_cache(maxsize=2)
 def _load(source, name, num_scales, max_neighbors):
@@ -116,40 +118,13 @@ def run(source, job):
     return result
 
 
-def _try(arguments):
-    """An error is a result too, since other runs shall go on."""
-    make_run, source, job = arguments
-    try:
-        return job, make_run(source, job)
-    except Exception as error:
-        return job, f"{type(error).__name__}: {error}"
-
-
 def run_missing(source, settings, folder, repeats, folds, jobs, make_run=run):
     """Makes the runs that are not there, several at a time; one experiment after the other, so that what is there of a command
     that was stopped is complete. A run is made by `make_run(source, job)`, that of graphs or that of vertices."""
     wanted = [Job(setting, repeat, fold) for setting in settings for repeat in range(repeats) for fold in folds]
     missing = [job for job in wanted if job.key not in read(job.setting.path(folder))]
-    if not missing:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    pool = multiprocessing.get_context("spawn").Pool(min(jobs, len(missing)))
-    progress = tqdm(total=len(wanted), initial=len(wanted) - len(missing), unit="run", smoothing=0.1)
-    try:
-        for job, result in pool.imap_unordered(_try, [(make_run, source, job) for job in missing]):
-            name = f"{job.setting.network} on {job.setting.dataset}, fold {job.fold}"
-            if isinstance(result, str):
-                progress.write(f"{name} failed, and is left out: {result}")
-            else:
-                _add(job, result, folder)
-                progress.set_postfix_str(name)
-            progress.update()
-    except KeyboardInterrupt:
-        progress.close()
-        raise SystemExit(f"Stopped with {progress.n} of {len(wanted)} runs; the same command goes on from there") from None
-    finally:
-        progress.close()
-        pool.terminate()
+    for job, result in finished(make_run, source, missing, jobs, len(wanted), Job.describe):
+        _add(job, result, folder)
 
 
 def read(path):
@@ -165,6 +140,7 @@ def read_all(folder, level="graphs", kind=Setting):
 
 def _add(job, result, folder):
     path = job.setting.path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     runs = {**read(path), job.key: result}
     content = {"setting": job.setting._asdict(), "runs": dict(sorted(runs.items()))}
     part = path.with_suffix(".part")  # a command that is killed while it writes shall not take the earlier runs with it

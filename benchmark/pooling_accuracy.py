@@ -11,22 +11,22 @@ the file with the same settings are not made again, also if torch_gic has change
 import argparse
 import functools
 import json
-import multiprocessing
 import statistics
 from pathlib import Path
 
 import torch
-from tqdm import tqdm
 
 import torch_gic
 from torch_gic.nn.gic import READOUTS
 
 from .graphs import load_graphs
 from .measure import print_table
+from .pooling_accuracy_plot import plot
 from .pooling_networks import NETWORKS, POOLERS, make_network
 from .protocols import compare, percent, spread
 from .splits import FOLDS, load_splits
 from .training import RECIPES, train_fair
+from .workers import finished
 
 BASE = "vigmm"  # what all others are compared with
 SETTINGS = ("epochs", "hidden", "ratio", "readout")
@@ -53,26 +53,25 @@ def _load(root, data_url, splits, name):
     return graphs, load_splits(splits, name, graphs.y)
 
 
-def run(job):
-    """Trains and tests one network; an error is a result too, since other poolings shall go on."""
-    source, config = job
+def run(source, config):
+    """Trains and tests one network."""
     torch.set_num_threads(1)
-    try:
-        graphs, splits = _load(*source, config["dataset"])
-        split, seed = splits[config["fold"]], 1000 * config["seed"] + config["fold"]
-        graphs.scale(split.training)
-        torch.manual_seed(seed)
-        model = make_network(
-            *(config[name] for name in ("network", "pooler")),
-            graphs.x.size(1),
-            graphs.num_classes,
-            *(config[name] for name in ("hidden", "ratio", "readout")),
-            graphs.mean_size(split.training),
-        )
-        result, _ = train_fair(model, graphs, split, RECIPES["default"], config["epochs"], seed)
-        return config, result
-    except Exception as error:
-        return config, f"{type(error).__name__}: {error}"
+    graphs, splits = _load(*source, config["dataset"])
+    split, seed = splits[config["fold"]], 1000 * config["seed"] + config["fold"]
+    graphs.scale(split.training)
+    torch.manual_seed(seed)
+    model = make_network(
+        *(config[name] for name in ("network", "pooler")),
+        graphs.x.size(1),
+        graphs.num_classes,
+        *(config[name] for name in ("hidden", "ratio", "readout")),
+        graphs.mean_size(split.training),
+    )
+    return train_fair(model, graphs, split, RECIPES["default"], config["epochs"], seed)[0]
+
+
+def describe(config):
+    return f"{config['pooler']} in {config['network']} on {config['dataset']}"
 
 
 def key(config):
@@ -92,25 +91,10 @@ def make_missing(args, path, runs):
     known = read_results(path)
     missing = [config for config in runs if key(config) not in known]
     path.parent.mkdir(parents=True, exist_ok=True)
-    failed = {}
-    with (
-        multiprocessing.get_context("spawn").Pool(args.jobs) as pool,
-        tqdm(total=len(runs), initial=len(runs) - len(missing), unit="run", smoothing=0) as progress,
-    ):
-        for config, result in pool.imap_unordered(run, [(source, config) for config in missing]):
-            name = f"{config['pooler']} in {config['network']} on {config['dataset']}"
-            if isinstance(result, str):
-                if name not in failed:
-                    progress.write(f"{name} failed, and is left out where it does: {result}")
-                failed[name] = failed.get(name, 0) + 1
-            else:
-                entry = {"config": config, "result": result, "torch_gic": torch_gic.__version__, "torch": torch.__version__}
-                with path.open("a") as file:
-                    file.write(json.dumps(entry) + "\n")
-                progress.set_postfix_str(f"{name}: {result['test']:.1%}")
-            progress.update()
-    for name, count in failed.items():
-        print(f"{name} failed in {count} runs")
+    for config, result in finished(run, source, missing, args.jobs, len(runs), describe):
+        entry = {"config": config, "result": result, "torch_gic": torch_gic.__version__, "torch": torch.__version__}
+        with path.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
 
 
 def collect(path, runs):
@@ -160,50 +144,6 @@ def print_tables(collected, epochs):
     )
 
 
-def plot(collected, path):
-    """Mean test accuracy and its standard error: a panel a data set, a row a pooling, a marker a network."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    datasets, networks = (list(dict.fromkeys(part)) for part in zip(*collected, strict=True))
-    present = {pooler for poolers in collected.values() for pooler in poolers}
-    rows = [pooler for pooler in POOLERS if pooler in present]
-    figure, axes = plt.subplots(
-        1,
-        len(datasets),
-        figsize=(1.5 + 3.5 * len(datasets), 1.5 + 0.35 * len(rows)),
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
-    for dataset, axis in zip(datasets, axes[0], strict=True):
-        for number, network in enumerate(networks):
-            poolers = collected.get((dataset, network), {})
-            shift = 0.3 * (number - (len(networks) - 1) / 2)
-            style = {"fmt": "os"[number], "color": ("black", "dimgrey")[number], "mfc": ("black", "white")[number]}
-            values = {name: [100 * r["test"] for r in results.values()] for name, results in poolers.items()}
-            axis.errorbar(
-                [statistics.mean(v) for v in values.values()],
-                [rows.index(name) + shift for name in values],
-                xerr=[(spread(v) or 0) / len(v) ** 0.5 for v in values.values()],
-                capsize=2,
-                label=network,
-                **style,
-            )
-            if BASE in values:
-                line = ("--", ":")[number]
-                axis.axvline(statistics.mean(values[BASE]), color=style["color"], linestyle=line, linewidth=1, zorder=0)
-        axis.set(title=dataset, xlabel="test accuracy [%], mean ± standard error")
-        axis.set_yticks(range(len(rows)), rows)
-        axis.grid(axis="y", color="lightgrey", linewidth=0.5)
-    axes[0, 0].invert_yaxis()
-    axes[0, -1].legend(title=f"lines: {BASE}", fontsize=8, title_fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-
-
 def parse_args():
     parser = argparse.ArgumentParser(
         prog="python -m benchmark.pooling_accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -247,7 +187,7 @@ def main():
     if not collected:
         raise SystemExit(f"{path} has no runs of these settings: {json.dumps(runs[0])} and so on")
     print_tables(collected, args.epochs)
-    plot(collected, path.with_suffix(".png"))
+    plot(collected, BASE, path.with_suffix(".png"))
     print(f"Runs: {path}, plot: {path.with_suffix('.png')}")
 
 

@@ -1,5 +1,6 @@
-"""Graphs that many tests share: random ones, and the odd ones that break software."""
+"""What many tests share: graphs, random ones and the odd ones that break software, and commands called in this process."""
 
+import importlib
 import os
 import sys
 import zipfile
@@ -12,7 +13,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-sys.path.append(str(Path(__file__).parents[1]))  # for the benchmarks; after what is installed, which is what is tested
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT))  # for the benchmarks; after what is installed, which is what is tested
 
 
 def random_graph(num_nodes=12, num_edges=30, channels=5, seed=0, directed=False, dtype=torch.float64):
@@ -99,3 +101,28 @@ def archive(tmp_path):
         for name, text in files.items():
             file.writestr(f"RINGS/RINGS_{name}.txt", text + "\n")
     return tmp_path.as_uri()
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """Runs a module of the benchmarks or an example in this process, which saves the imports of a new one, five seconds each
+    time; gives what it prints, or its last words if it fails."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # all is small
+
+    def call(name, *arguments, fails=False):
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        status = None
+        try:
+            importlib.import_module(name).main()
+        except SystemExit as end:
+            status = end.code
+        printed = capsys.readouterr()
+        assert (status not in (None, 0)) == fails, printed.err
+        return f"{status}{printed.err}" if fails else printed.out
+
+    yield call
+    torch.set_num_threads(threads)

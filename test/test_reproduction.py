@@ -142,14 +142,15 @@ def test_flat_network_pads_with_zeros(archive, tmp_path):
         assert (rows[number, len(own) :] == 0).all()
 
 
-def classify(archive, tmp_path, *arguments, **options):
+def classification(archive, tmp_path):
     settings = ["--dataset", "RINGS", "--data-url", archive, "--root", tmp_path / "data", "--output", tmp_path / "results"]
     settings += ["--epochs", 2, "--num-scales", 2, "--num-components", 2, "--folds", 0, 1, "--architecture", "C(4)-P-FC(4)"]
-    return run("graph_classification", *settings, *arguments, **options)
+    return ["benchmark.graph_classification", *settings]
 
 
-def test_graph_classification(archive, tmp_path):
-    out = classify(archive, tmp_path, "--protocol", "paper")
+def test_graph_classification(archive, tmp_path, call):
+    command = classification(archive, tmp_path)
+    out = run(*command, "--protocol", "paper")
     assert re.search(r"RINGS, GIC, protocol paper: [\d.]+ ± [\d.]+ %  \(folds: 2, repeats: 1, epochs: 2", out)
     (path,) = (tmp_path / "results").glob("graphs-RINGS-GIC-*.json")
     content = json.loads(path.read_text())
@@ -162,26 +163,25 @@ def test_graph_classification(archive, tmp_path):
     content["runs"]["0.0"]["seconds"] = 6000.0
     removed = content["runs"].pop("0.1")
     path.write_text(json.dumps(content))
-    assert re.search(r"; 100\.\d minutes", classify(archive, tmp_path, "--protocol", "gin"))  # not run again: the same runs
+    assert re.search(r"; 100\.\d minutes", call(*command, "--protocol", "gin"))  # not run again: the same runs
     assert read(path)["0.1"]["curves"] == removed["curves"]  # run again, with the same result
 
-    classify(archive, tmp_path, "--protocol", "fair", "--jobs", 2)
+    call(*command, "--protocol", "fair", "--jobs", 2)
     assert len(list((tmp_path / "results").glob("graphs-RINGS-GIC-*.json"))) == 2  # never mixed
-    assert "--num-scales to be at least 1" in classify(archive, tmp_path, "--num-scales", 0, fails=True)
-    message = classify(archive, tmp_path, "--data-url", "file:///no/such/folder", "--root", tmp_path / "new", fails=True)
+    assert "--num-scales to be at least 1" in call(*command, "--num-scales", 0, fails=True)
+    message = call(*command, "--data-url", "file:///no/such/folder", "--root", tmp_path / "new", fails=True)
     assert "Could not get RINGS from file:///no/such/folder" in message
-    assert "Traceback" not in message
 
 
-def test_reproduce_without_data(tmp_path):
+def test_reproduce_without_data(tmp_path, call):
     settings = ["--output", tmp_path / "results", "--root", tmp_path / "data", "--data-url", "file:///no/such/folder"]
-    out = run("reproduce", "table1", "--datasets", "MUTAG", *settings)
+    out = call("benchmark.reproduce", "table1", "--datasets", "MUTAG", *settings)
     assert "table1, MUTAG: not run. Could not get MUTAG" in out
     report = (tmp_path / "RESULTS.md").read_text()
     assert "| MUTAG | 94.44 ± 4.30 | not run: `python -m benchmark.reproduce table1 --datasets MUTAG`" in report
-    assert json.loads(run("reproduce", "--summary", "json", *settings)) == {}
-    assert "Expected table2 or one of" in run("reproduce", "table9", *settings, fails=True)
-    assert "fair_comparison_splits.zip" in run("reproduce", "peers", *settings, fails=True)
+    assert json.loads(call("benchmark.reproduce", "--summary", "json", *settings)) == {}
+    assert "Expected table2 or one of" in call("benchmark.reproduce", "table9", *settings, fails=True)
+    assert "fair_comparison_splits.zip" in call("benchmark.reproduce", "peers", *settings, fails=True)
 
 
 def test_printed_figures():
@@ -208,5 +208,5 @@ def test_mutag_reaches_90_percent(tmp_path):
     data = os.environ.get("TORCH_GIC_DATA")
     url = [] if data is None else ["--data-url", data if "://" in data else Path(data).resolve().as_uri()]
     settings = ["--dataset", "MUTAG", *url, "--root", tmp_path / "data", "--output", tmp_path / "results"]
-    out = run("graph_classification", *settings, "--jobs", os.cpu_count() or 1)
+    out = run("benchmark.graph_classification", *settings, "--jobs", os.cpu_count() or 1)
     assert float(re.search(r"protocol paper: ([\d.]+)", out)[1]) >= 90

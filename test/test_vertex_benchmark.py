@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 import torch
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 
-from benchmark import reproduce, scale, vertex_classification
+from benchmark import scale
 from benchmark.experiments import Job, Source
 from benchmark.planted import CLASSES, planted_graph
 from benchmark.vertex_classification import row
@@ -19,24 +18,6 @@ from benchmark.vertex_experiments import VertexSetting, area_under_curve
 from benchmark.vertex_experiments import run as run_job
 from benchmark.vertex_networks import NETWORKS
 from benchmark.vertex_tables import DATASETS, DROPOUTS, candidates, choose
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Runs a benchmark in this process, which saves the imports of a new one, and gives what it prints, or its last words."""
-    threads = torch.get_num_threads()
-
-    def call(module, *arguments, fails=False):
-        monkeypatch.setattr(sys, "argv", [module.__name__, *map(str, arguments)])
-        if fails:
-            with pytest.raises(SystemExit):
-                module.main()
-            return capsys.readouterr().err
-        module.main()
-        return capsys.readouterr().out
-
-    yield call
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -75,7 +56,7 @@ def test_runs(source, dataset, network):
 def test_command_resumes(call, source, tmp_path):
     arguments = ["--datasets", "Tolokers", "--networks", "GIC", "--runs", 0, 1, "--quick", "--output", tmp_path / "out"]
     arguments += ["--root", source.root, "--data-url", source.data_url]
-    out = call(vertex_classification, *arguments)
+    out = call("benchmark.vertex_classification", *arguments)
     assert re.search(r"Tolokers \[ROC AUC\] +[\d.]+ ± [\d.]+ \(2 runs\)", out)
     paths = list((tmp_path / "out").glob("vertices-Tolokers-GIC-*.json"))
     assert len(paths) == len(DROPOUTS["Tolokers"])  # candidates, of which validation chooses one
@@ -83,7 +64,7 @@ def test_command_resumes(call, source, tmp_path):
         content = json.loads(path.read_text())
         content["runs"]["0.0"]["test"] = content["runs"]["0.1"]["test"] = 12.345678
         path.write_text(json.dumps(content))
-    assert "1234.57 ± 0.00 (2 runs)" in call(vertex_classification, *arguments)  # what was run is not run again
+    assert "1234.57 ± 0.00 (2 runs)" in call("benchmark.vertex_classification", *arguments)  # what was run is not run again
 
 
 def test_validation_chooses():
@@ -144,7 +125,7 @@ def test_planted_graph():
 def test_scale(call, monkeypatch, tmp_path):
     monkeypatch.setattr(scale, "QUICK_SIZES", [100, 200])
     monkeypatch.setattr(scale, "SHORT", 0.0)
-    out = call(scale, "--quick", "--parts", "fields", "samples", "--batches", 1, "--output", tmp_path)
+    out = call("benchmark.scale", "--quick", "--parts", "fields", "samples", "--batches", 1, "--output", tmp_path)
     # Of the time with the system's: how the kernel divides so short a time between the two is not exact.
     assert len(re.findall(r"^exponent +\S+ +-?[\d.]+ ", out, re.MULTILINE)) == 2
     path = tmp_path / "scale-quick.json"
@@ -155,8 +136,8 @@ def test_scale(call, monkeypatch, tmp_path):
         assert re.search(r"^GIC, one layer +1 +\d+ +[\d.]+ +\d+ ms", out, re.MULTILINE)
     values["fields/3/100"]["seconds"] = 1234.5
     path.write_text(json.dumps(values))
-    assert "1234500 ms" in call(scale, "--quick", "--parts", "fields", "--output", tmp_path)
-    assert "--batches to be at least 1 (got 0)" in call(scale, "--batches", 0, fails=True)
+    assert "1234500 ms" in call("benchmark.scale", "--quick", "--parts", "fields", "--output", tmp_path)
+    assert "--batches to be at least 1 (got 0)" in call("benchmark.scale", "--batches", 0, fails=True)
 
 
 def test_table2(call, monkeypatch, tmp_path):
@@ -169,7 +150,7 @@ def test_table2(call, monkeypatch, tmp_path):
 
     monkeypatch.setattr(subprocess, "run", refuse)
     settings = ["--output", tmp_path / "results", "--data-url", "file:///folder"]
-    out = call(reproduce, "table2", "--datasets", "PPI", *settings)
+    out = call("benchmark.reproduce", "table2", "--datasets", "PPI", *settings)
     assert "table2, PPI, paper: not run" in out
     assert [Path(command[1]).name for command in commands] == ["ppi.py", "ppi.py"]
     assert all(Path(command[1]).exists() for command in commands)
@@ -178,6 +159,6 @@ def test_table2(call, monkeypatch, tmp_path):
 
     (tmp_path / "results" / "table2-PPI-paper.json").write_text(json.dumps({"test": 0.12345}))
     commands.clear()
-    call(reproduce, "table2", "--datasets", "PPI", *settings)
+    call("benchmark.reproduce", "table2", "--datasets", "PPI", *settings)
     assert len(commands) == 1
     assert "| PPI | 0.661 | 0.123 | - |" in (tmp_path / "RESULTS.md").read_text()

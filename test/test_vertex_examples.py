@@ -4,7 +4,6 @@ import importlib
 import io
 import json
 import re
-import sys
 import zipfile
 
 import numpy as np
@@ -15,29 +14,6 @@ from torch_geometric.typing import WITH_METIS, WITH_PYG_LIB, WITH_TORCH_SPARSE
 
 needs_sampler = pytest.mark.skipif(not (WITH_TORCH_SPARSE or WITH_PYG_LIB), reason="needs torch-sparse or pyg-lib")
 SMALL = ["--architecture", "C(8)-C(8)-FC(8)", "--num-scales", 2, "--num-components", 2]
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Runs an example in this process, which saves the imports of a new one, and gives what it prints, or its last words."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TQDM_DISABLE", "1")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # batches are small
-
-    def call(name, *arguments, fails=False):
-        monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
-        module = importlib.import_module(name)
-        if not fails:
-            module.main()
-            return capsys.readouterr().out
-        with pytest.raises(SystemExit) as error:
-            module.main()
-        return f"{error.value}{capsys.readouterr().err}"
-
-    yield call
-    torch.set_num_threads(threads)
 
 
 def saved(array):
@@ -95,10 +71,10 @@ def score(out):
 
 
 @pytest.mark.parametrize("recipe", ["modern", pytest.param("paper", marks=needs_sampler)])
-def test_ppi_resumes(run, ppi, tmp_path, monkeypatch, recipe):
+def test_ppi_resumes(call, ppi, tmp_path, monkeypatch, recipe):
     settings = [*ppi, "--recipe", recipe, *SMALL, "--lr", 0.02, "--epochs", 6]
     settings += ["--batch-size", 1 if recipe == "modern" else 16, "--result", tmp_path / "figures.json"]
-    whole = run("ppi", *settings, "--checkpoint", tmp_path / "whole.pt")
+    whole = call("ppi", *settings, "--checkpoint", tmp_path / "whole.pt")
     assert score(whole) > 0.87  # the first and the last label for all have 5/6
     assert json.loads((tmp_path / "figures.json").read_text())["settings"]["recipe"] == recipe
 
@@ -114,40 +90,40 @@ def test_ppi_resumes(run, ppi, tmp_path, monkeypatch, recipe):
     with monkeypatch.context() as patched:
         patched.setattr(Checkpoint, "save", stop)
         stopped = [*settings, "--checkpoint", tmp_path / "stopped.pt"]
-        assert "killed" in run("ppi", *stopped, fails=True)
-    resumed = run("ppi", *stopped)
+        assert "killed" in call("ppi", *stopped, fails=True)
+    resumed = call("ppi", *stopped)
     assert "after epoch 3" in resumed
     lines = [[line for line in out.splitlines() if line.startswith("epoch")] for out in (whole, resumed)]
     assert lines[0][3:] == lines[1]  # as if it had never stopped
     assert score(resumed) == score(whole)
-    assert "Delete it, or choose another --checkpoint" in run("ppi", *stopped, "--epochs", 7, fails=True)
+    assert "Delete it, or choose another --checkpoint" in call("ppi", *stopped, "--epochs", 7, fails=True)
 
 
 @needs_sampler
 @pytest.mark.parametrize("recipe", ["modern", "paper"])
-def test_reddit(run, reddit, recipe):
+def test_reddit(call, reddit, recipe):
     settings = [*reddit, "--recipe", recipe, *SMALL, "--epochs", 8, "--lr", 0.01, "--batch-size", 16]
-    assert score(run("reddit", *settings)) > 0.9
+    assert score(call("reddit", *settings)) > 0.9
 
 
 @needs_sampler
-def test_reddit_by_clusters(run, reddit):
+def test_reddit_by_clusters(call, reddit):
     settings = [*reddit, "--loader", "cluster", *SMALL, "--epochs", 8, "--lr", 0.01]
     if WITH_METIS:
-        assert score(run("reddit", *settings)) > 0.9
+        assert score(call("reddit", *settings)) > 0.9
     else:
-        message = run("reddit", *settings, fails=True)
+        message = call("reddit", *settings, fails=True)
         assert "ClusterLoader needs a pyg-lib or torch-sparse that was built with METIS" in message
 
 
-def test_without_data_or_sampler(run, monkeypatch):
+def test_without_data_or_sampler(call, monkeypatch):
     missing = ["--data-url", "file:///no/such/folder"]
-    assert "Could not get PPI from file:///no/such/folder/ppi.zip" in run("ppi", *missing, fails=True)
-    assert "--epochs to be at least 1 (got 0)" in run("ppi", "--epochs", 0, fails=True)
+    assert "Could not get PPI from file:///no/such/folder/ppi.zip" in call("ppi", *missing, fails=True)
+    assert "--epochs to be at least 1 (got 0)" in call("ppi", "--epochs", 0, fails=True)
     vertices = importlib.import_module("common.vertices")
     monkeypatch.setattr(vertices, "WITH_TORCH_SPARSE", False)
     monkeypatch.setattr(vertices, "WITH_PYG_LIB", False)
-    assert "Sampling needs pyg-lib or torch-sparse, and neither is installed" in run("reddit", *missing, fails=True)
+    assert "Sampling needs pyg-lib or torch-sparse, and neither is installed" in call("reddit", *missing, fails=True)
 
 
 def test_micro_f1(monkeypatch):
