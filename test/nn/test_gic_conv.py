@@ -118,6 +118,23 @@ def test_gradients_reach_every_parameter():
     assert layer(train_scale=False).log_scale.requires_grad is False
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_finite_wherever_training_takes_the_scale(dtype):
+    """At a high rate it runs away, as it did on MUTAG with the paper's: exp(log_scale) is infinite or zero then."""
+    conv, data = GICConv(5, 6, num_scales=3, num_components=4).to(dtype), random_graph(dtype=dtype)
+    field_index, field_weight = receptive_fields(data.edge_index, num_nodes=12, num_scales=3)
+    field_weight[::2, 0] = 0  # a weight of zero times infinity is not a number
+    for value in (-300.0, 11.5, 300.0):
+        torch.nn.init.constant_(conv.log_scale, value)
+        conv.zero_grad()
+        scaled = conv._scaled(field_weight.to(dtype))
+        assert scaled.isfinite().all()
+        if dtype != torch.float16:  # whose largest number such weights exceed when summed
+            out = conv(data.x, data.edge_index, fields=(field_index, field_weight))
+            out.square().mean().backward()
+            assert all(value.isfinite().all() for value in (out, *(p.grad for p in conv.parameters())))
+
+
 def test_options():
     data = random_graph()
     assert layer(bias=False).lin.bias is None

@@ -225,8 +225,11 @@ class GICConv(MessagePassing):
         return self.mixture.entropy(x, field_index, self._scaled(field_weight))
 
     def _scaled(self, field_weight: Tensor) -> Tensor:
-        weight = field_weight * self.log_scale.exp()
-        return weight.clamp(max=min(HEAVIEST, torch.finfo(weight.dtype).max))
+        heaviest = min(HEAVIEST, torch.finfo(self.log_scale.dtype).max)
+        # Training may take a scale anywhere: an infinite one would make weights of zero, and all gradients, NaN. One less than
+        # the logarithm, whose rounding in float16 is beyond the largest number otherwise.
+        scale = self.log_scale.clamp(max=math.log(heaviest) - 1).exp()
+        return (field_weight * scale).clamp(max=heaviest)
 
     def __repr__(self) -> str:
         return (
