@@ -88,34 +88,38 @@ def write_table1(report):
     report.table(["", *names], [[dataset, *map(pair, row.values())] for dataset, row in printed.TABLE1.items()])
 
 
-def write_beside(report, name, title, columns, names, theirs):
-    """A table of the paper: in each cell its figure, then ours under both protocols of the same runs."""
+def write_beside(report, name, title, labels, base, theirs):
+    """A table of the paper: in each cell its figure, then ours under both protocols of the same runs. Then what the columns,
+    which have these labels, differ from the one that is the network of table 1: does the trend of the paper hold?"""
     report.text(f"## {title}")
-    cells, rows, notes = report.cells(name), [], []
-    for dataset, row in cells.items():
+    rows, differences = [], []
+    for dataset, row in report.cells(name).items():
         minutes = sum(run["seconds"] for _, runs in row.values() for run in runs.values()) / 60
         values = []
-        for column in columns:
+        for column in labels:
             runs = row[column][1]
             ours = f"{figures(runs, 'paper')} / {figures(runs, 'gin')}" if runs else "-"
             values.append(f"{pair(theirs[dataset].get(column))}<br>**{ours}**")
         epochs = next(iter(row.values()))[0].epochs
         rows.append([dataset, *values, epochs, f"{minutes:.0f}"])
-        notes.append(trend(dataset, {column: row[column][1] for column in columns}, theirs[dataset], names))
+        others = (column for column in labels if column != base)
+        differences.append([dataset, *(difference(row, theirs[dataset], column, base) for column in others)])
     report.text("Printed, and below it ours: `paper` / `gin`.")
-    report.table(["", *names, "epochs", "minutes"], rows)
-    report.text("\n".join(note for note in notes if note))
+    report.table(["", *labels.values(), "epochs", "minutes"], rows)
+    report.text(
+        f"Difference to {labels[base]}: printed, and below it ours (`gin`) with the p-value of a paired t-test over the folds,"
+        " which share training graphs: p is too small."
+    )
+    report.table(["", *(label for column, label in labels.items() if column != base)], differences)
 
 
-def trend(dataset, runs, theirs, names):
-    """Which column is best, there and here (protocol `gin`, the less noisy one)."""
-    known = {column: summarise(r, "gin")["mean"] for column, r in runs.items() if r}
-    common = [column for column in known if theirs.get(column)]
-    if len(common) < 2:
-        return ""
-    label = dict(zip(runs, names, strict=True))
-    best, printed_best = max(common, key=known.get), max(common, key=lambda column: theirs[column][0])
-    return f"- {dataset}: the best column is {label[printed_best]} in the paper and {label[best]} here (`gin`)."
+def difference(row, theirs, column, base):
+    printed_difference = f"{theirs[column][0] - theirs[base][0]:+.2f}" if column in theirs else "-"
+    if not (row[column][1] and row[base][1]):
+        return f"{printed_difference}<br>-"
+    test = compare(*(accuracies(row[name][1], "gin")[0] for name in (column, base)))
+    p_value = "" if test["t"] is None else f", p = {test['t']:.3f}"
+    return f"{printed_difference}<br>**{test['difference']:+.2f}**{p_value}"
 
 
 def write_peers(report):
@@ -185,12 +189,12 @@ def make_report(folder, epochs=None):
     write_vertices(report, folder)
     names = {"ChebNet-VIGMM": "ChebNet + VI-GMM", "GCN-VIGMM": "GCN + VI-GMM", "GIC-flat": "GIC without VI-GMM"}
     names["GIC-laplacian"] = "GIC, printed kernel"
-    convolutions = [names.get(column, column) for column in CONVOLUTIONS]
-    write_beside(report, "table3", "Table 3: convolution and coarsening", CONVOLUTIONS, convolutions, printed.TABLE3)
-    sizes = [f"K = C = {size}" for size in SIZES]
-    write_beside(report, "table4", "Table 4: scales and components", SIZES, sizes, printed.TABLE4)
-    depths = [f"N = {depth}" for depth in ARCHITECTURES]
-    write_beside(report, "table5", "Table 5: layers", list(ARCHITECTURES), depths, printed.TABLE5)
+    convolutions = {column: names.get(column, column) for column in CONVOLUTIONS}
+    write_beside(report, "table3", "Table 3: convolution and coarsening", convolutions, "GIC", printed.TABLE3)
+    sizes = {size: f"K = C = {size}" for size in SIZES}
+    write_beside(report, "table4", "Table 4: scales and components", sizes, 7, printed.TABLE4)
+    depths = {depth: f"N = {depth}" for depth in ARCHITECTURES}
+    write_beside(report, "table5", "Table 5: layers", depths, 8, printed.TABLE5)
     write_peers(report)
     write_mixture(report)
     write_recipes(report)

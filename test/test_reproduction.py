@@ -15,7 +15,7 @@ from benchmark.experiments import Setting, pack, read, unpack
 from benchmark.graph_networks import GIC_NETWORKS, NETWORKS
 from benchmark.graphs import load_graphs
 from benchmark.protocols import accuracies, compare, summarise
-from benchmark.report import make_report
+from benchmark.report import difference, make_report
 from benchmark.splits import load_folds, load_splits, stratified_folds
 from benchmark.tables import TABLES
 
@@ -58,6 +58,13 @@ def test_compare():
     assert found["t"] == pytest.approx(0.0742, abs=1e-4)  # t = 2 sqrt(3) with two degrees of freedom
     assert compare(base, base) == {"difference": 0.0, "t": None, "wilcoxon": None, "pairs": 3}
     assert compare({"1.0": 1.0}, base) is None
+
+
+def test_difference():
+    row = {1: (None, curves([0.5, 0.25], [0.5, 0.25])), 3: (None, {}), 7: (None, curves([0.5, 0.75], [0.5, 1.0]))}
+    theirs = {1: (60.0, 2.0), 7: (70.5, 1.0)}
+    assert difference(row, theirs, 1, 7) == "-10.50<br>**-37.50**, p = 0.205"  # t = 3 with one degree of freedom
+    assert difference(row, theirs, 3, 7) == "-<br>-"
 
 
 def test_curves_keep_their_numbers():
