@@ -118,7 +118,7 @@ def difference(row, theirs, column, base):
     if not (row[column][1] and row[base][1]):
         return f"{printed_difference}<br>-"
     test = compare(*(accuracies(row[name][1], "gin")[0] for name in (column, base)))
-    p_value = "" if test["t"] is None else f", p = {test['t']:.3f}"
+    p_value = "" if test["t"] is None else ", p < 0.001" if test["t"] < 0.001 else f", p = {test['t']:.3f}"
     return f"{printed_difference}<br>**{test['difference']:+.2f}**{p_value}"
 
 
