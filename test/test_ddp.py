@@ -68,6 +68,8 @@ def gradients_of_rank(rank, port, folder):
         mean_over_processes(*losses(level, model, [[0, 3], [1, 2, 4]][rank])).backward()
         gradients = {name: parameter.grad for name, parameter in model.module.named_parameters()}
         torch.save(gradients, folder / f"{level}{rank}.pt")
+        # Before the group, which would end with it otherwise, and may then wait for a thread of its own that waits for Python.
+        del model
     dist.destroy_process_group()
 
 
