@@ -23,7 +23,7 @@ from torch_gic.ops.adjacency_powers import reference as fields_reference
 from .conv_growth import measure_entry_memory, measure_growth
 from .conv_layers import COMPONENTS, PRODUCT, SCALES, WIDTHS, kernel_calls, layer_steps, sparse_powers
 from .conv_plot import plot
-from .data import load_dataset
+from .data import add_data_arguments, load_dataset
 from .measure import Results, median_times, peak_megabytes, print_table
 
 
@@ -136,8 +136,7 @@ def parse_args():
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: also of ROCm (default: cpu)")
     parser.add_argument("--rounds", type=int, default=9, help="(default: 9)")
     parser.add_argument("--graphs", type=int, default=100, help="graphs in a batch (default: 100)")
-    parser.add_argument("--root", type=Path, default=Path("data"), help="where PyG keeps the data (default: data)")
-    parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
+    add_data_arguments(parser)
     parser.add_argument(
         "--output", type=Path, default=Path("results"), help="folder of conv.json and conv.png (default: results)"
     )

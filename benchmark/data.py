@@ -1,6 +1,14 @@
 """The data sets of the benchmarks."""
 
+from pathlib import Path
+
 from torch_geometric.datasets import TUDataset
+
+
+def add_data_arguments(parser):
+    """Those that `load_dataset` reads."""
+    parser.add_argument("--root", type=Path, default=Path("data"), help="where PyG keeps the data (default: %(default)s)")
+    parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
 
 
 def load_dataset(args, name, folder="", **options):

@@ -9,7 +9,6 @@ import argparse
 import statistics
 import time
 from collections import Counter
-from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -18,6 +17,7 @@ from tqdm import tqdm
 from torch_gic import GIC
 from torch_gic.nn.gic_conv import GICConv
 
+from .data import add_data_arguments
 from .experiments import Setting
 from .graph_networks import NETWORKS
 from .graphs import load_graphs
@@ -117,8 +117,7 @@ def parse_args():
     parser.add_argument("--threads", type=int, default=2, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="epochs of each, after one to warm up (default: %(default)s)")
     parser.add_argument("--batch-size", type=int, default=100, help="graphs in a batch (default: %(default)s)")
-    parser.add_argument("--root", type=Path, default=Path("data"), help="where PyG keeps the data (default: %(default)s)")
-    parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
+    add_data_arguments(parser)
     args = parser.parse_args()
     if args.rounds < 1:
         parser.error(f"Expected --rounds to be at least 1 (got {args.rounds})")

@@ -10,6 +10,7 @@ read the same runs.
 import argparse
 from pathlib import Path
 
+from .data import add_data_arguments
 from .experiments import OWN, Setting, Source, prepare, read, run_missing
 from .graph_networks import GIC_NETWORKS, NETWORKS
 from .protocols import PROTOCOLS, accuracies, percent, summarise
@@ -20,8 +21,7 @@ from .training import RECIPES
 def add_source(parser):
     """The arguments that say where data comes from and results go."""
     parser.add_argument("--jobs", type=int, default=1, help="folds at the same time, each on one core (default: %(default)s)")
-    parser.add_argument("--root", type=Path, default=Path("data"), help="where PyG keeps the data (default: %(default)s)")
-    parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
+    add_data_arguments(parser)
     parser.add_argument(
         "--splits",
         type=Path,

@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 import torch_gic
 
+from .data import add_data_arguments
 from .measure import Results
 from .pooling_contenders import print_missing, versions
 from .pooling_cut import measure_cut
@@ -54,8 +55,7 @@ def parse_args():
         "--vertices", nargs="+", type=int, default=[10**e for e in range(2, 7)], help="of growth (default: 100 to a million)"
     )
     parser.add_argument("--time-limit", type=int, default=120, help="seconds for one measurement of growth (default: 120)")
-    parser.add_argument("--root", type=Path, default=Path("data"), help="where PyG keeps the data (default: data)")
-    parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
+    add_data_arguments(parser)
     parser.add_argument(
         "--output", type=Path, default=Path("results"), help="folder of pooling.json and pooling.png (default: results)"
     )

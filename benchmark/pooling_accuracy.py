@@ -19,6 +19,7 @@ import torch
 import torch_gic
 from torch_gic.nn.gic import READOUTS
 
+from .data import add_data_arguments
 from .graphs import load_graphs
 from .measure import print_table
 from .pooling_accuracy_plot import plot
@@ -165,8 +166,7 @@ def parse_args():
     add("--readout", "of all levels, or the maximum of the last one, as printed", choices=READOUTS, default="all")
     add("--jobs", "runs at the same time, each on one core", type=int, default=1)
     parser.add_argument("--splits", type=Path, help="zip file of the 'fair comparison' splits (default: own stratified folds)")
-    add("--root", "where PyG keeps the data", type=Path, default=Path("data"))
-    parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
+    add_data_arguments(parser)
     add("--output", "folder of pooling_accuracy.jsonl and .png", type=Path, default=Path("results"))
     parser.add_argument("--summary", action="store_true", help="only print the tables of the runs that are there")
     args = parser.parse_args()

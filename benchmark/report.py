@@ -20,8 +20,8 @@ ABOUT = """
 Attributes: the one-hot label and the degree (zero mean, unit variance on the training graphs), or the degree alone where there
 are no labels. Networks have widths 64, 128, 256 and a fully connected layer of 256. Recipe `default`: AdamW, learning rate
 0.001 falling along a cosine, batches of 32. For the sake of time, epochs and K = C are fewer than in the paper (300 and 7)
-where the tables say so. Minutes: of all runs together, one thread each, on a machine that was busy with other runs too.
-`-`: not run.
+where the tables say so. Minutes: of all runs together, one thread each, on a machine that was busy with other runs too; some
+were paused. `-`: not run.
 """
 
 
