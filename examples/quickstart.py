@@ -105,6 +105,7 @@ def main():
     parser.add_argument("--lr", type=float, default=1e-2)
     parser.add_argument("--picture", type=Path, default=Path("quickstart.png"), help="where to draw the result")
     args = parser.parse_args()
+    torch.set_num_threads(1)  # batches are small: more gain little, and wait for each other where others work too
 
     graphs = NeighborhoodVariation(args.graphs, pre_transform=ReceptiveFields(NUM_SCALES))
     split = 2 * args.graphs // 3
