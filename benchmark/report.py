@@ -92,6 +92,7 @@ def write_beside(report, name, title, labels, base, theirs):
     """A table of the paper: in each cell its figure, then ours under both protocols of the same runs. Then what the columns,
     which have these labels, differ from the one that is the network of table 1: does the trend of the paper hold?"""
     report.text(f"## {title}")
+    others = {column: label for column, label in labels.items() if column != base}
     rows, differences = [], []
     for dataset, row in report.cells(name).items():
         minutes = sum(run["seconds"] for _, runs in row.values() for run in runs.values()) / 60
@@ -102,7 +103,6 @@ def write_beside(report, name, title, labels, base, theirs):
             values.append(f"{pair(theirs[dataset].get(column))}<br>**{ours}**")
         epochs = next(iter(row.values()))[0].epochs
         rows.append([dataset, *values, epochs, f"{minutes:.0f}"])
-        others = (column for column in labels if column != base)
         differences.append([dataset, *(difference(row, theirs[dataset], column, base) for column in others)])
     report.text("Printed, and below it ours: `paper` / `gin`.")
     report.table(["", *labels.values(), "epochs", "minutes"], rows)
@@ -110,7 +110,7 @@ def write_beside(report, name, title, labels, base, theirs):
         f"Difference to {labels[base]}: printed, and below it ours (`gin`) with the p-value of a paired t-test over the folds,"
         " which share training graphs: p is too small."
     )
-    report.table(["", *(label for column, label in labels.items() if column != base)], differences)
+    report.table(["", *others.values()], differences)
 
 
 def difference(row, theirs, column, base):

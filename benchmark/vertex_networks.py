@@ -69,7 +69,7 @@ NETWORKS = {
 def graph_arguments(setting, data, num_nodes):
     """What a convolution takes beside the attributes: the edges, and for GIC fields that are computed once.
 
-    GCN gets the edges as a sparse matrix where torch-sparse is there: the same sums, several times as fast. (PyG's SAGEConv
+    GCN gets the edges as a sparse matrix where torch-sparse is there: the same sums, and faster. (PyG's SAGEConv
     would be too, but refuses it in a process in which another one has an aggregation of its own.)
     """
     if setting.network == "GCN" and WITH_TORCH_SPARSE:

@@ -105,8 +105,8 @@ def archive(tmp_path):
 
 @pytest.fixture
 def call(monkeypatch, capsys, tmp_path):
-    """Runs a module of the benchmarks or an example in this process, which saves the imports of a new one, five seconds each
-    time; gives what it prints, or its last words if it fails."""
+    """Runs a module of the benchmarks or an example in this process, which saves the imports of a new one; gives what it
+    prints, or its last words if it fails."""
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TQDM_DISABLE", "1")

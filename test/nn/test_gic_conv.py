@@ -132,7 +132,7 @@ def test_finite_wherever_training_takes_the_scale(dtype):
         if dtype != torch.float16:  # whose largest number such weights exceed when summed
             out = conv(data.x, data.edge_index, fields=(field_index, field_weight))
             out.square().mean().backward()
-            assert all(value.isfinite().all() for value in (out, *(p.grad for p in conv.parameters())))
+            assert all(tensor.isfinite().all() for tensor in (out, *(p.grad for p in conv.parameters())))
 
 
 def test_options():
