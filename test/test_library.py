@@ -43,7 +43,7 @@ def run(folder, **environment):
 
 
 def copy_package(folder):
-    """The Python of the package, which then compiles without optimisation: faster, and what is optimised is tested elsewhere."""
+    """The Python of the package, set to compile without optimisation: faster, and what is optimised is tested elsewhere."""
     shutil.copytree(ROOT / "torch_gic", folder / "torch_gic", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     library = folder / "torch_gic" / "_library.py"
     library.write_text(library.read_text().replace('"-O3"', '"-O0"'))
