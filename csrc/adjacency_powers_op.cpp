@@ -99,12 +99,8 @@ std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor w
   row = torch::stable::contiguous(row);
   col = torch::stable::contiguous(col);
   weight = torch::stable::contiguous(weight);
-  const auto* rows = row.const_data_ptr<int64_t>();
-  const auto* cols = col.const_data_ptr<int64_t>();
-  for (int64_t e = 0; e < row.numel(); ++e) {
-    STD_TORCH_CHECK(rows[e] >= 0 && rows[e] < num_nodes && cols[e] >= 0 && cols[e] < num_nodes,
-                    "Expected 'row' and 'col' to lie in [0, ", num_nodes - 1, "]");
-  }
+  STD_TORCH_CHECK(first_outside(row, num_nodes) < 0 && first_outside(col, num_nodes) < 0,
+                  "Expected 'row' and 'col' to lie in [0, ", num_nodes - 1, "]");
   return weight.scalar_type() == ScalarType::Float
              ? powers<float>(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
              : powers<double>(row, col, weight, num_nodes, num_scales, max_neighbors, degree);

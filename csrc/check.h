@@ -4,6 +4,9 @@
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/core/ScalarType.h>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace torch_gic {
 
 inline const char* dtype_name(torch::headeronly::ScalarType dtype) {
@@ -29,6 +32,17 @@ inline void check_tensor(const torch::stable::Tensor& tensor, const char* name, 
 inline void check_size(const torch::stable::Tensor& tensor, const char* name, int64_t dim, int64_t size) {
   STD_TORCH_CHECK(tensor.size(dim) == size, "Expected '", name, "' to have size ", size, " in dimension ", dim,
                   " (got ", tensor.size(dim), ")");
+}
+
+// The place of the first value outside 0 .. bound - 1 in a contiguous tensor of int64, or -1. To ask the tensor once,
+// and not for every value, matters: each question is a call into torch.
+inline int64_t first_outside(const torch::stable::Tensor& tensor, int64_t bound) {
+  const auto* values = tensor.const_data_ptr<int64_t>();
+  const int64_t count = tensor.numel();
+  const auto outside = [&](int64_t value) { return static_cast<uint64_t>(value) >= static_cast<uint64_t>(bound); };
+  bool any = false;
+  for (int64_t k = 0; k < count; ++k) any |= outside(values[k]);  // without an end in between, many at a time
+  return any ? std::find_if(values, values + count, outside) - values : -1;
 }
 
 }  // namespace torch_gic

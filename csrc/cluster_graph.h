@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <utility>
 
 namespace torch_gic {
 
@@ -36,33 +35,6 @@ inline int64_t mix(int64_t value) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return static_cast<int64_t>(z ^ (z >> 31));
-}
-
-// Links to clusters, of which those to the same cluster are added up in the order in which they stand. Returns how many
-// are left, sorted by cluster.
-using Link = std::pair<int32_t, double>;
-
-inline int64_t combine(Link* links, int64_t count) {
-  const auto before = [](const Link& a, const Link& b) { return a.first < b.first; };
-  if (count > 32) {
-    std::stable_sort(links, links + count, before);
-  } else {
-    for (int64_t i = 1; i < count; ++i) {
-      const Link link = links[i];
-      int64_t j = i;
-      for (; j > 0 && link.first < links[j - 1].first; --j) links[j] = links[j - 1];
-      links[j] = link;
-    }
-  }
-  int64_t kept = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    if (kept > 0 && links[kept - 1].first == links[i].first) {
-      links[kept - 1].second += links[i].second;
-    } else {
-      links[kept++] = links[i];
-    }
-  }
-  return kept;
 }
 
 }  // namespace torch_gic

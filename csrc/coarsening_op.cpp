@@ -38,7 +38,9 @@ class Graphs {
         vertex_weight_(torch::stable::contiguous(vertex_weight)),
         rank_(torch::stable::contiguous(rank)),
         ptr_(torch::stable::contiguous(ptr)),
-        offset_(torch::stable::contiguous(offset)) {
+        offset_(torch::stable::contiguous(offset)),
+        num_nodes_(rank.numel()),
+        count_(ptr.numel() - 1) {
     check_tensor(row, "row", 1, ScalarType::Long);
     check_tensor(col, "col", 1, ScalarType::Long);
     check_tensor(weight, "weight", 1, ScalarType::Double);
@@ -50,8 +52,10 @@ class Graphs {
     check_size(weight, "weight", 0, row.numel());
     check_size(vertex_weight, "vertex_weight", 0, num_nodes());
     check_size(offset, "offset", 0, ptr.numel());
-    STD_TORCH_CHECK(ptr.numel() > 0 && begin(0) == 0 && begin(count()) == num_nodes(),
-                    "Expected 'ptr' to lead from 0 to ", num_nodes());
+    begin_ = ptr_.const_data_ptr<int64_t>();
+    first_ = offset_.const_data_ptr<int64_t>();
+    STD_TORCH_CHECK(count() >= 0 && begin(0) == 0 && begin(count()) == num_nodes(), "Expected 'ptr' to lead from 0 to ",
+                    num_nodes());
     const auto* weights = vertex_weight_.const_data_ptr<double>();
     for (int64_t i = 0; i < num_nodes(); ++i) {  // nothing else could end the merging of clusters
       STD_TORCH_CHECK(weights[i] > 0 && weights[i] <= std::numeric_limits<double>::max(),
@@ -60,13 +64,13 @@ class Graphs {
     set_rows(torch::stable::contiguous(row));
   }
 
-  int64_t num_nodes() const { return rank_.numel(); }
-  int64_t count() const { return ptr_.numel() - 1; }
-  int64_t begin(int64_t g) const { return ptr_.const_data_ptr<int64_t>()[g]; }
-  int64_t first(int64_t g) const { return offset_.const_data_ptr<int64_t>()[g]; }
+  int64_t num_nodes() const { return num_nodes_; }
+  int64_t count() const { return count_; }
+  int64_t begin(int64_t g) const { return begin_[g]; }
+  int64_t first(int64_t g) const { return first_[g]; }
   int64_t num_clusters(int64_t g) const { return first(g + 1) - first(g); }
 
-  const int64_t* ptr() const { return ptr_.const_data_ptr<int64_t>(); }
+  const int64_t* ptr() const { return begin_; }
 
   ClusterGraph all() const {  // as if they were one
     return {0,
@@ -119,8 +123,9 @@ class Graphs {
   void set_rows(const Tensor& row) {
     const auto* rows = row.const_data_ptr<int64_t>();
     const auto* cols = col_.const_data_ptr<int64_t>();
+    const int64_t num_entries = row.numel();
     rowptr_.assign(num_nodes() + 1, 0);
-    for (int64_t e = 0; e < row.numel(); ++e) {
+    for (int64_t e = 0; e < num_entries; ++e) {
       STD_TORCH_CHECK(rows[e] >= (e > 0 ? rows[e - 1] : 0) && rows[e] < num_nodes(),
                       "Expected 'row' to be sorted, with values in [0, ", num_nodes() - 1, "]");
       ++rowptr_[rows[e] + 1];
@@ -140,6 +145,8 @@ class Graphs {
   }
 
   Tensor col_, weight_, vertex_weight_, rank_, ptr_, offset_;
+  int64_t num_nodes_, count_;
+  const int64_t *begin_, *first_;  // asked from the tensors once, since that is a call into torch
   std::vector<int64_t> rowptr_;
 };
 
@@ -166,14 +173,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> undirected_graph_cpu(Tensor edge_inde
   edge_index = torch::stable::contiguous(edge_index);
   edge_weight = torch::stable::contiguous(edge_weight);
   batch = torch::stable::contiguous(batch);
-  const auto* ends = edge_index.const_data_ptr<int64_t>();
-  const auto* graphs = batch.const_data_ptr<int64_t>();
-  for (int64_t k = 0; k < edge_index.numel(); ++k) {
-    STD_TORCH_CHECK(ends[k] >= 0 && ends[k] < num_nodes, "Expected 'edge_index' to lie in [0, ", num_nodes - 1, "]");
-  }
-  for (int64_t i = 0; i < num_nodes; ++i) {
-    STD_TORCH_CHECK(graphs[i] >= 0 && graphs[i] < num_graphs, "Expected 'batch' to lie in [0, ", num_graphs - 1, "]");
-  }
+  STD_TORCH_CHECK(first_outside(edge_index, num_nodes) < 0, "Expected 'edge_index' to lie in [0, ", num_nodes - 1, "]");
+  STD_TORCH_CHECK(first_outside(batch, num_graphs) < 0, "Expected 'batch' to lie in [0, ", num_graphs - 1, "]");
   const UndirectedGraph graph = single ? undirected<float>(edge_index, edge_weight, batch, num_graphs)
                                        : undirected<double>(edge_index, edge_weight, batch, num_graphs);
   const auto num_entries = static_cast<int64_t>(graph.entries.size());

@@ -80,11 +80,9 @@ struct Operands {
     check_size(member, "member", 0, vertex.size(0));
     STD_TORCH_CHECK(num_nodes >= 0, "Expected 'num_nodes' to be non-negative (got ", num_nodes, ")");
     STD_TORCH_CHECK(prior.size(1) >= 1, "Expected 'prior' to hold at least one component a scale");
-    const auto* j = member.const_data_ptr<int64_t>();
-    for (int64_t e = 0; e < member.numel(); ++e) {
-      STD_TORCH_CHECK(j[e] >= 0 && j[e] < x.size(0), "Expected 'member' (row 0 of the fields) to lie in [0, ",
-                      x.size(0) - 1, "] (got ", j[e], "): are these the fields of this graph?");
-    }
+    const int64_t e = first_outside(member, x.size(0));
+    STD_TORCH_CHECK(e < 0, "Expected 'member' (row 0 of the fields) to lie in [0, ", x.size(0) - 1, "] (got ",
+                    member.const_data_ptr<int64_t>()[e], "): are these the fields of this graph?");
   }
 
   template <typename T>

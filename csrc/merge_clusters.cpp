@@ -5,6 +5,8 @@
 #include <tuple>
 #include <vector>
 
+#include "combine.h"
+
 namespace torch_gic {
 namespace {
 
@@ -15,6 +17,7 @@ struct Level {
   std::vector<int64_t> rowptr, key;
   std::vector<Link> links;
   std::vector<double> cut, mass;
+  std::vector<double> ratio;  // cut / mass
 
   int64_t size() const { return static_cast<int64_t>(key.size()); }
 };
@@ -35,6 +38,7 @@ void set_rows(Level& level, const std::vector<Link>& links, const std::vector<in
   std::partial_sum(count.begin(), count.end(), level.rowptr.begin() + 1);
   level.links.resize(level.rowptr.back());
   level.cut.resize(level.size());
+  level.ratio.resize(level.size());
   loop(level.size(), [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) {
       double cut = 0;
@@ -43,6 +47,7 @@ void set_rows(Level& level, const std::vector<Link>& links, const std::vector<in
         cut += links[start[r] + e].second;
       }
       level.cut[r] = cut;
+      level.ratio[r] = cut / level.mass[r];
     }
   });
 }
@@ -71,11 +76,10 @@ std::vector<Preference> preferences(const Level& level, const Loop& loop) {
   std::vector<Preference> preference(level.size());
   loop(level.size(), [&](int64_t first, int64_t last) {
     for (int64_t a = first; a < last; ++a) {
-      const double own = level.cut[a] / level.mass[a];
       for (int64_t e = level.rowptr[a]; e < level.rowptr[a + 1]; ++e) {
         const auto [b, link] = level.links[e];
         // Symmetric in both, so that the best pair of all prefers each other.
-        const double apart = own + level.cut[b] / level.mass[b];
+        const double apart = level.ratio[a] + level.ratio[b];
         const double together = (level.cut[a] + level.cut[b] - 2 * link) / (level.mass[a] + level.mass[b]);
         Preference other{b, on_grid(together - apart)};
         if (preference[a].asks() && other.change > preference[a].change) continue;
@@ -155,6 +159,7 @@ Level contract(const Level& level, const std::vector<int32_t>& label, int64_t si
 
   std::vector<Link> links(level.links.size());
   loop(size, [&](int64_t first, int64_t last) {
+    Combiner combine(size);
     for (int64_t r = first; r < last; ++r) {
       int64_t end = start[r];
       for (int64_t m = begin[r]; m < begin[r + 1]; ++m) {

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <vector>
 
+#include "combine.h"
+
 namespace torch_gic {
 namespace {
 
@@ -39,8 +41,9 @@ class Mover {
   bool step() {
     measure();
     loop_(graph_.size(), [&](int64_t first, int64_t last) {
+      Combiner combine(static_cast<int64_t>(cut_.size()));
       std::vector<Link> links;
-      for (int64_t i = first; i < last; ++i) wish_[i] = wish_of(i, links);
+      for (int64_t i = first; i < last; ++i) wish_[i] = wish_of(i, links, combine);
     });
     std::vector<int32_t> wishing;
     for (int64_t i = 0; i < graph_.size(); ++i) {
@@ -81,7 +84,7 @@ class Mover {
     }
   }
 
-  Wish wish_of(int64_t i, std::vector<Link>& links) const {
+  Wish wish_of(int64_t i, std::vector<Link>& links, Combiner& combine) const {
     const int32_t a = cluster_[i];
     const double d = degree_[i], w = weight(i);
     Wish wish;

@@ -30,6 +30,7 @@ UndirectedGraph undirected_graph(const int64_t* source, const int64_t* target, c
   UndirectedGraph graph;
   graph.degree.assign(num_nodes, 0);
   loop(num_nodes, [&](int64_t first, int64_t last) {
+    Combiner combine(num_nodes);
     for (int64_t i = first; i < last; ++i) {
       count[i] = combine(entries.data() + start[i], start[i + 1] - start[i]);
       for (int64_t k = 0; k < count[i]; ++k) graph.degree[i] += entries[start[i] + k].second;
@@ -67,16 +68,17 @@ int64_t bits(double value) {
 
 void structural_rank(const ClusterGraph& graphs, const double* influence, const int64_t* ptr, int64_t num_graphs,
                      const Loop& loop, int64_t* rank) {
-  std::vector<int64_t> color(graphs.size()), next(graphs.size());
+  std::vector<int64_t> color(graphs.size()), next(graphs.size()), of_weight(graphs.rowptr[graphs.size()]);
   loop(graphs.size(), [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) color[i] = mix(bits(influence[i]));
+    for (int64_t e = graphs.rowptr[first]; e < graphs.rowptr[last]; ++e) of_weight[e] = mix(bits(graphs.weight[e]));
   });
   for (int t = 0; t < kRefinements; ++t) {
     loop(graphs.size(), [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         auto seen = static_cast<uint64_t>(color[i]);  // sums that may wrap around
         for (int64_t e = graphs.rowptr[i]; e < graphs.rowptr[i + 1]; ++e) {
-          seen += static_cast<uint64_t>(mix(color[graphs.col[e]] ^ mix(bits(graphs.weight[e]))));
+          seen += static_cast<uint64_t>(mix(color[graphs.col[e]] ^ of_weight[e]));
         }
         next[i] = mix(static_cast<int64_t>(seen));
       }

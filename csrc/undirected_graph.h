@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cluster_graph.h"
+#include "combine.h"
 
 namespace torch_gic {
 
