@@ -118,8 +118,12 @@ def difference(row, theirs, column, base):
     if not (row[column][1] and row[base][1]):
         return f"{printed_difference}<br>-"
     test = compare(*(accuracies(row[name][1], "gin")[0] for name in (column, base)))
-    p_value = "" if test["t"] is None else ", p < 0.001" if test["t"] < 0.001 else f", p = {test['t']:.3f}"
-    return f"{printed_difference}<br>**{test['difference']:+.2f}**{p_value}"
+    tested = "" if test["t"] is None else f", {p_value(test['t'])}"
+    return f"{printed_difference}<br>**{test['difference']:+.2f}**{tested}"
+
+
+def p_value(p):
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def write_peers(report):
@@ -138,7 +142,7 @@ def write_peers(report):
             if runs and base and network != "GIC":
                 test = compare(accuracies(runs, "fair")[0], accuracies(base, "fair")[0])
                 if test and test["t"] is not None:
-                    cell += f"<br>{test['difference']:+.2f}, p = {test['t']:.3f}, {test['wilcoxon']:.3f}"
+                    cell += f"<br>{test['difference']:+.2f}, {p_value(test['t'])}, {test['wilcoxon']:.3f}"
             row.append(cell)
         setting = cells["GIC"][0]
         rows.append([*row, setting.num_scales, setting.epochs])
