@@ -39,7 +39,7 @@ inline void check_size(const torch::stable::Tensor& tensor, const char* name, in
 inline int64_t first_outside(const torch::stable::Tensor& tensor, int64_t bound) {
   const auto* values = tensor.const_data_ptr<int64_t>();
   const int64_t count = tensor.numel();
-  const auto outside = [&](int64_t value) { return static_cast<uint64_t>(value) >= static_cast<uint64_t>(bound); };
+  const auto outside = [&](int64_t value) { return value < 0 || value >= bound; };
   bool any = false;
   for (int64_t k = 0; k < count; ++k) any |= outside(values[k]);  // without an end in between, many at a time
   return any ? std::find_if(values, values + count, outside) - values : -1;
