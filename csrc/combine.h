@@ -33,7 +33,7 @@ class Combiner {
   }
 
  private:
-  static constexpr int64_t kSome = 8, kMany = 32;  // links: below, insertion is the fastest way to sort them
+  static constexpr int64_t kSome = 8, kMany = 32;  // links: fewer than some are always sorted, up to many by insertion
   static constexpr int64_t kWord = 64;
 
   int64_t scatter(Link* links, int64_t count) {
