@@ -23,7 +23,7 @@ def layer_steps(batch, fields, in_channels, out_channels):
     torch.manual_seed(0)
     x = torch.randn(batch.num_nodes, in_channels, requires_grad=True)
     edge_index, (field_index, field_weight) = batch.edge_index, fields
-    conv = GICConv(in_channels, out_channels)
+    conv = GICConv(in_channels, out_channels, root_weight=False)  # nothing beside the filter, as in the product
     encoding = torch.randn(batch.num_nodes, conv.lin.weight.size(1), requires_grad=True)
     pseudo = torch.rand(edge_index.size(1), 2)
     histogram = torch.bincount(degree(edge_index[1], batch.num_nodes).long())

@@ -51,7 +51,7 @@ def models(graphs, everything):
     setting = Setting("", "GIC", False, 1, num_scales=SCALES, num_components=COMPONENTS)
     size = (graphs.num_features, graphs.num_classes)
     return {
-        "GIC, the paper's network": GIC(*size, GIC.PRINTED, SCALES, COMPONENTS, readout="last"),
+        "GIC, the paper's network": GIC(*size, GIC.PRINTED, SCALES, COMPONENTS, readout="last", root_weight=False),
         "GIC, default": NETWORKS["GIC"](graphs, everything, setting),
         "GIN, the same widths": NETWORKS["GIN"](graphs, everything, setting),
     }

@@ -76,14 +76,14 @@ class Job(NamedTuple):
 
 
 @functools.lru_cache(maxsize=2)
-def _load(source, name, num_scales, max_neighbors):
+def _load(source, *fields):
     """Kept in each process: reading a data set takes longer than an epoch."""
-    return load_graphs(argparse.Namespace(root=source.root, data_url=source.data_url), name, num_scales, max_neighbors)
+    return load_graphs(argparse.Namespace(root=source.root, data_url=source.data_url), *fields)
 
 
 def _graphs(source, setting):
     scales = setting.num_scales if setting.network in GIC_NETWORKS else None
-    return _load(source, setting.dataset, scales, setting.max_neighbors)
+    return _load(source, setting.dataset, scales, setting.max_neighbors, setting.network != "GIC")
 
 
 def prepare(source, setting):

@@ -21,13 +21,13 @@ HIDDEN = 256  # of the fully connected layer
 
 class FlatGIC(torch.nn.Module):
     """GIC without coarsening, as the paper describes it: zero vertices are added up to a fixed size, and the attributes of all
-    vertices, in the order in which they come, are what is classified."""
+    vertices, in the order in which they come, are what is classified. Convolutions are the paper's, without root weights."""
 
     def __init__(self, in_channels, num_classes, num_vertices, **options):
         super().__init__()
         self.num_vertices = num_vertices
         convolutions = "-".join(f"C({width})" for width in WIDTHS)
-        self.gic = GIC(in_channels, WIDTHS[-1], convolutions, **options)
+        self.gic = GIC(in_channels, WIDTHS[-1], convolutions, root_weight=False, **options)
         self.classifier = torch.nn.Sequential(
             Linear(num_vertices * WIDTHS[-1], HIDDEN), torch.nn.ReLU(), Linear(HIDDEN, num_classes)
         )
@@ -46,7 +46,7 @@ def _gic(graphs, training, setting, **options):
 
 
 def _printed(graphs, training, setting):
-    model = _gic(graphs, training, setting._replace(architecture=GIC.PRINTED), kernel="laplacian", readout="last")
+    model = _gic(graphs, training, setting._replace(architecture=GIC.PRINTED), kernel="laplacian", readout="last", root_weight=False)
     for module in model.modules():
         if isinstance(module, GICConv):  # the weights of the fields as they are
             torch.nn.init.zeros_(module.log_scale.requires_grad_(False))
@@ -97,11 +97,12 @@ def _sage(in_channels, out_channels):
     return ConvBlock(SAGEConv(in_channels, out_channels), weighted=False)
 
 
-# name: factory(graphs, training graphs, setting)
+# name: factory(graphs, training graphs, setting). All but the default one have no root weights, and vertices in their own fields.
 GIC_NETWORKS = {
     "GIC": _gic,
+    "GIC-plain": lambda *arguments: _gic(*arguments, root_weight=False),
     "GIC-printed": _printed,
-    "GIC-laplacian": lambda *arguments: _gic(*arguments, kernel="laplacian"),
+    "GIC-laplacian": lambda *arguments: _gic(*arguments, root_weight=False, kernel="laplacian"),
     "GIC-flat": _flat,
 }
 NETWORKS = {

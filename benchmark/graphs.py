@@ -89,10 +89,10 @@ def _ranges(start, length):
     return torch.arange(int(length.sum())) + (start - cumsum(length)[:-1]).repeat_interleave(length)
 
 
-def load_graphs(args, name, num_scales=None, max_neighbors=None):
+def load_graphs(args, name, num_scales=None, max_neighbors=None, add_self_loops=False):
     """The graphs of a data set, with fields if scales are asked for: these are computed once and kept on disk."""
     if num_scales is None:
         return Graphs(load_dataset(args, name))
-    folder = f"scales{num_scales}" + (f"-of-{max_neighbors}" if max_neighbors else "")
-    fields = ReceptiveFields(num_scales, max_neighbors=max_neighbors)
+    folder = f"fields{num_scales}" + (f"-of-{max_neighbors}" if max_neighbors else "") + ("-loops" if add_self_loops else "")
+    fields = ReceptiveFields(num_scales, add_self_loops, max_neighbors)
     return Graphs(load_dataset(args, name, folder, pre_transform=fields))

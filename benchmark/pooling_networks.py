@@ -140,7 +140,7 @@ def make_network(network, pooler, in_channels, num_classes, hidden, ratio, reado
         model.pools.extend(make_pools(pooler, hidden, ratio, mean_size))
         return model
     architecture = f"C({hidden})-P({ratio})-C({hidden})-P({ratio})-C({hidden})-P-FC({hidden})"
-    model = GIC(in_channels, num_classes, architecture, SCALES, COMPONENTS, readout=readout)
+    model = GIC(in_channels, num_classes, architecture, SCALES, COMPONENTS, readout=readout, root_weight=False)
     pools = make_pools(pooler, hidden, ratio, mean_size)
     layers = list(zip(model.layers, model.norms, strict=True))
     if pools:

@@ -54,7 +54,7 @@ class VertexNetwork(torch.nn.Module):
 
 
 def _gic(setting):
-    return lambda hidden: GICConv(hidden, hidden, setting.num_scales, setting.num_components)
+    return lambda hidden: GICConv(hidden, hidden, setting.num_scales, setting.num_components, root_weight=False)
 
 
 # name: the convolution of a setting

@@ -106,16 +106,16 @@ def check_clusters(cluster: Tensor, batch: Tensor) -> int:
     return num_clusters
 
 
-def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None) -> None:
+def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None, name: str = "x") -> None:
     """The vertex attributes of a layer: ``[num_nodes, in_channels]``, in the type of its parameters."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"Expected 'x' to be a tensor (got {type(x).__name__})")
+        raise TypeError(f"Expected '{name}' to be a tensor (got {type(x).__name__})")
     if x.dim() != 2 or (in_channels > 0 and x.size(1) != in_channels):
-        raise ValueError(f"Expected 'x' to have shape [num_nodes, {in_channels}] (got {list(x.shape)})")
+        raise ValueError(f"Expected '{name}' to have shape [num_nodes, {in_channels}] (got {list(x.shape)})")
     if not x.is_floating_point():
-        raise TypeError(f"Expected 'x' to be floating point (got {x.dtype})")
+        raise TypeError(f"Expected '{name}' to be floating point (got {x.dtype})")
     if dtype is not None and x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
-        raise TypeError(f"Expected 'x' to be {dtype}, as the parameters of the layer are (got {x.dtype})")
+        raise TypeError(f"Expected '{name}' to be {dtype}, as the parameters of the layer are (got {x.dtype})")
 
 
 def check_fields(field_index: Tensor, field_weight: Tensor, num_scales: int, size: tuple[int, int] | None = None) -> None:

@@ -18,7 +18,7 @@ SOURCES, TARGETS = torch.randn(3, 5, dtype=torch.float64), torch.randn(2, 7, dty
 def layer(**kwargs):
     torch.manual_seed(0)
     options = {"num_scales": 1, "num_components": 3, "add_self_loops": False}
-    return GICConv(5, 6, **options | kwargs).double()
+    return GICConv((5, 7), 6, **options | kwargs).double()
 
 
 def test_fields_by_hand():
@@ -54,15 +54,18 @@ def test_pair_of_sources_and_targets():
 
 
 def test_targets_that_no_edge_enters():
-    out = layer()((SOURCES, torch.empty(4, 0)), EDGES, WEIGHT)
-    torch.testing.assert_close(out[2:], layer().lin.bias.expand(2, 6))
-    assert layer()((SOURCES, torch.empty(0, 5)), torch.empty(2, 0, dtype=torch.long)).shape == (0, 6)
+    conv, four = layer(), TARGETS.repeat(2, 1)
+    torch.testing.assert_close(conv((SOURCES, four), EDGES, WEIGHT)[2:], conv.lin_root(four[2:]))
+    conv = layer(root_weight=False)  # in which attributes of targets enter nothing but their number
+    torch.nn.init.normal_(conv.lin.bias)
+    torch.testing.assert_close(conv((SOURCES, torch.empty(4, 0)), EDGES, WEIGHT)[2:], conv.lin.bias.expand(2, 6))
+    assert layer()((SOURCES, TARGETS[:0]), torch.empty(2, 0, dtype=torch.long)).shape == (0, 6)
     assert layer()((SOURCES[:0], TARGETS), torch.empty(2, 0, dtype=torch.long)).shape == (2, 6)
 
 
 def test_one_tensor_twice_is_an_ordinary_graph():
     edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
-    conv = layer(num_scales=3, add_self_loops=True)
+    conv = GICConv(5, 6, num_scales=3, num_components=3).double()
     torch.testing.assert_close(conv((SOURCES, SOURCES), edges), conv(SOURCES, edges))
 
 
@@ -76,7 +79,9 @@ def test_errors():
     with pytest.raises(ValueError, match=r"targets in 'edge_index' to be below 1 \(got 1\)"):
         layer()((SOURCES, TARGETS[:1]), EDGES)
     with pytest.raises(ValueError, match=r"sources in 'edge_index' to be below 2 \(got 2\)"):
-        layer()((SOURCES[:2], torch.empty(5, 0)), EDGES)
+        layer(root_weight=False)((SOURCES[:2], torch.empty(5, 0)), EDGES)
+    with pytest.raises(ValueError, match=r"'x_dst' to have shape \[num_nodes, 7\] \(got \[3, 5\]\)"):
+        layer()((SOURCES, SOURCES.clone()), EDGES)
     with pytest.raises(ValueError, match=r"\[num_targets, num_sources\] = \[2, 3\] \(got \[3, 2\]\)"):
         layer()((SOURCES, TARGETS), to_torch_csr_tensor(torch.tensor([[0], [0]]), size=(3, 2)))
     with pytest.raises(ValueError, match=r"'x' to have shape \[num_nodes, 5\] \(got \[2, 7\]\)"):

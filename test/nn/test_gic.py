@@ -54,7 +54,9 @@ def test_the_network_of_the_paper():
     assert widths == [(39, 64), (64, 128), (128, 256)]
     assert [m.select.ratio for m in model.layers if isinstance(m, VIGMMPool)] == [0.5, 0.5]
     assert [(m.in_channels, m.out_channels) for m in model.classifier] == [(3 * (64 + 128 + 256), 256), (256, 2)]
-    printed = GIC(39, 2, GIC.PRINTED, kernel="laplacian", readout="last")
+    assert all(m.lin_root is not None for m in model.layers if isinstance(m, GICConv))
+    printed = GIC(39, 2, GIC.PRINTED, kernel="laplacian", readout="last", root_weight=False)
+    assert all(m.lin_root is None for m in printed.layers if isinstance(m, GICConv))
     assert str(printed) == f"GIC(39, 2, {PAPER!r})"
     assert [(m.select.ratio, m.select.kernel) for m in printed.layers if isinstance(m, VIGMMPool)] == [(0.25, "laplacian")] * 2
     assert [(m.in_channels, m.out_channels) for m in printed.classifier] == [(256, 256), (256, 2)]

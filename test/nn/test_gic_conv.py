@@ -43,19 +43,24 @@ def test_the_filter_has_the_size_the_paper_prints(channels, printed):
 def test_parameters_of_the_mixtures():
     conv = layer()
     assert conv.mu.shape == conv.sigma.shape == (3, 4, 5)
-    torch.testing.assert_close(conv.sigma, torch.ones_like(conv.sigma), atol=1e-6, rtol=0)
+    torch.testing.assert_close(conv.sigma, torch.full_like(conv.sigma, 5**0.25), atol=1e-6, rtol=0)
     torch.testing.assert_close(conv.pi.sum(-1), torch.ones(3, dtype=torch.float64))
     with torch.no_grad():
         conv.mixture.rho.fill_(-1e4)  # far below anything training reaches
     assert conv.sigma.min() > 0
 
 
-def test_forward_is_filter_of_encoding_with_the_scale_applied():
-    conv, data = layer(scale=3.0), random_graph()
+@pytest.mark.parametrize("root_weight", [True, False])
+def test_forward_is_filter_of_encoding_with_the_scale_applied(root_weight):
+    conv, data = layer(scale=3.0, root_weight=root_weight), random_graph()
     field_index, field_weight = receptive_fields(data.edge_index, data.edge_weight, num_nodes=12, num_scales=3)
     encoding = conv.encode(data.x, field_index, 3.0 * field_weight)
     assert encoding.shape == (12, 3, 4, 2, 5)
-    expected = encoding.flatten(1) @ conv.lin.weight.t() + conv.lin.bias
+    if root_weight:
+        terms = torch.einsum("nkcf,okcf->no", encoding.flatten(3), conv.lin.weight.view(6, 3, 4, 10))
+        expected = data.x @ conv.lin_root.weight.t() + conv.lin_root.bias + terms / (3 * 4)
+    else:  # the sum of Eqn. (4)
+        expected = encoding.flatten(1) @ conv.lin.weight.t() + conv.lin.bias
     torch.testing.assert_close(conv(data.x, data.edge_index, data.edge_weight), expected)
     torch.testing.assert_close(conv(data.x, data.edge_index, fields=(field_index, field_weight)), expected)
 
@@ -112,6 +117,7 @@ def test_copies_and_state():
 def test_gradients_reach_every_parameter():
     conv, data = layer(), random_graph()
     conv(data.x, data.edge_index, data.edge_weight).square().sum().backward()
+    assert {"lin.weight", "lin_root.weight", "lin_root.bias"} <= {name for name, _ in conv.named_parameters()}
     for name, parameter in conv.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().max() > 0, name
@@ -137,7 +143,8 @@ def test_finite_wherever_training_takes_the_scale(dtype):
 
 def test_options():
     data = random_graph()
-    assert layer(bias=False).lin.bias is None
+    for root_weight in (True, False):
+        assert not [name for name, _ in layer(bias=False, root_weight=root_weight).named_parameters() if "bias" in name]
     conv = layer(add_self_loops=False)
     alone = conv.encode(data.x, *conv.fields(data.x, torch.empty(2, 0, dtype=torch.long)))
     assert alone.abs().max() == 0  # without loops and edges all fields are empty

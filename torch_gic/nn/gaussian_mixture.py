@@ -26,6 +26,9 @@ class GaussianMixture(torch.nn.Module):
         in_channels (int): Size of each attribute vector, or :obj:`-1` to take it from the first input.
         num_scales (int): The number of scales :math:`K`, a mixture each.
         num_components (int): The number of components :math:`C` of each mixture.
+        sigma_exponent (float, optional): Deviations start at :math:`d` to this power. Distances to two components differ by a
+            sum over :math:`d` channels that grows with :math:`\sqrt{d} / \sigma^2`: with 1/4, components share what they see as
+            much with many channels as with one. (default: :obj:`0.0`)
 
     Shapes:
         - **input:** attributes :math:`(M, d)`, field entries :math:`(2, E)`, field weights :math:`(E, K)`
@@ -35,7 +38,7 @@ class GaussianMixture(torch.nn.Module):
     mu: Tensor
     rho: Tensor
 
-    def __init__(self, in_channels: int, num_scales: int, num_components: int) -> None:
+    def __init__(self, in_channels: int, num_scales: int, num_components: int, sigma_exponent: float = 0.0) -> None:
         super().__init__()
         if in_channels != -1:
             check_at_least(in_channels, "in_channels", 1)
@@ -44,6 +47,7 @@ class GaussianMixture(torch.nn.Module):
         self.in_channels = in_channels
         self.num_scales = num_scales
         self.num_components = num_components
+        self.sigma_exponent = sigma_exponent
         self.alpha = Parameter(torch.empty(num_scales, num_components))
         if in_channels == -1:
             self.mu, self.rho = UninitializedParameter(), UninitializedParameter()
@@ -54,11 +58,11 @@ class GaussianMixture(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Random means, unit deviations, equal weights: right for attributes of zero mean and unit variance."""
+        """Random means, deviations as told, equal weights: right for attributes of zero mean and unit variance."""
         torch.nn.init.zeros_(self.alpha)
         if not is_lazy(self.mu):
             torch.nn.init.normal_(self.mu)
-            self._set_sigma(torch.ones_like(self.rho))
+            self._set_sigma(torch.full_like(self.rho, self.in_channels**self.sigma_exponent))
 
     @torch.no_grad()
     def init_from_data(self, x: Tensor, generator: torch.Generator | None = None) -> None:

@@ -29,8 +29,8 @@ class GIC(torch.nn.Module):
     :obj:`out_channels` follows. Without any ``P`` the network gives an output for each vertex.
 
     The paper names no normalisation; without it (:obj:`batch_norm=False`) stacked convolutions explode. It also reads out
-    the last level alone, and coarsens by the Laplacian: ``GIC(..., GIC.PRINTED, kernel="laplacian", readout="last")`` does
-    that. By default, coarsening is gentler and every level is read out.
+    the last level alone, coarsens by the Laplacian, and filters nothing but fields: ``GIC(..., GIC.PRINTED, kernel="laplacian",
+    readout="last", root_weight=False)`` does that. By default, coarsening is gentler and every level is read out.
 
     Args:
         in_channels (int): Size of each vertex attribute vector, or :obj:`-1` to take it from the first input.
@@ -44,6 +44,9 @@ class GIC(torch.nn.Module):
         readout (str, optional): What the last ``P`` makes of a graph. :obj:`"all"`: the maximum, the mean and the Gaussian
             encoding (:class:`GaussianReadout`) of its vertices after each ``C``, side by side. :obj:`"last"`: the maximum
             after the last one, as printed. (default: :obj:`"all"`)
+        root_weight (bool, optional): Whether each convolution adds the transformed vertex itself (:class:`GICConv`). Without
+            it, each vertex is in its own field, as in the paper; so it shall be in :obj:`fields` that are given.
+            (default: :obj:`True`)
         batch_norm (bool, optional): Whether to normalise after each convolution. (default: :obj:`True`)
         dropout (float, optional): Dropout probability before each linear layer at the end. (default: :obj:`0.0`)
 
@@ -73,6 +76,7 @@ class GIC(torch.nn.Module):
         max_neighbors: int | None = None,
         kernel: str = "cut",
         readout: str = "all",
+        root_weight: bool = True,
         batch_norm: bool = True,
         dropout: float = 0.0,
     ) -> None:
@@ -103,7 +107,13 @@ class GIC(torch.nn.Module):
                 self.norms.append(torch.nn.Identity())
             elif kind == "C":
                 convolution = GICConv(  # type: ignore[abstract]  # PyG marks methods abstract that layers may leave out
-                    channels, int(size), num_scales, num_components, max_neighbors=max_neighbors
+                    channels,
+                    int(size),
+                    num_scales,
+                    num_components,
+                    add_self_loops=not root_weight,
+                    max_neighbors=max_neighbors,
+                    root_weight=root_weight,
                 )
                 self.layers.append(convolution)
                 self.norms.append(BatchNorm(int(size), allow_single_element=True) if batch_norm else torch.nn.Identity())

@@ -23,7 +23,7 @@ class GICConv(MessagePassing):
     `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
 
     .. math::
-        \mathbf{x}^{\prime}_i = \mathbf{b} + \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
+        \mathbf{x}^{\prime}_i = \mathbf{W}_0 \, \mathbf{x}_i + \mathbf{b} + \frac{1}{K C} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
         \Bigl[ \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
         \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr],
 
@@ -33,7 +33,8 @@ class GICConv(MessagePassing):
     where :math:`a_{ijk} = (\tilde{A}_k)_{ij}` is the weight of vertex :math:`j` in the :math:`k`-th receptive field of
     vertex :math:`i` (:func:`~torch_gic.receptive_fields`) and :math:`s_k` a scale of these weights. Each field is
     described by how it would change the mixture's means and deviations: its first and second moments, split over the
-    components. The ReLU of the paper's Eqn. (4) is left to the model, as in every PyG layer.
+    components. The ReLU of the paper's Eqn. (4) is left to the model, as in every PyG layer; :obj:`root_weight=False` is its sum
+    as printed, without :math:`\mathbf{W}_0` and :math:`1 / K C`.
 
     .. note::
         The normalised weights of a field are mostly far below 1, so that as printed (:obj:`scale=1`) the exponents
@@ -42,23 +43,27 @@ class GICConv(MessagePassing):
 
     .. note::
         Between two sets of vertices, as in :func:`~torch_geometric.nn.to_hetero`, a target has one scale and no loop: take
-        :obj:`num_scales=1` and :obj:`add_self_loops=False` (:func:`~torch_gic.ops.bipartite_fields`). The attributes of the
-        targets then enter nothing but their number: add them outside of the layer.
+        :obj:`num_scales=1` (:func:`~torch_gic.ops.bipartite_fields`). The attributes of the targets enter by
+        :math:`\mathbf{W}_0` alone.
 
     .. note::
         The encoding is a sum over the field, and quadratic in the attributes: put a normalisation such as
         :class:`~torch_geometric.nn.BatchNorm` behind each layer, as :class:`~torch_gic.GIC` does, or stacked layers explode.
 
     Args:
-        in_channels (int): Size of each input attribute vector, or :obj:`-1` to take it from the first input.
+        in_channels (int or tuple): Size of each input attribute vector, or :obj:`-1` to take it from the first input. A tuple
+            has the sizes of sources and of targets.
         out_channels (int): Size of each output vector.
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`7`)
         num_components (int, optional): The number of components :math:`C` a scale. (default: :obj:`7`)
-        add_self_loops (bool, optional): Whether each vertex is in its own field: see
-            :func:`~torch_gic.receptive_fields`. (default: :obj:`True`)
+        add_self_loops (bool, optional): Whether each vertex is in its own field
+            (:func:`~torch_gic.receptive_fields`), as in the paper. (default: :obj:`False`)
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
         scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
         train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
+        root_weight (bool, optional): Whether to add the transformed vertex itself, :math:`\mathbf{W}_0 \, \mathbf{x}_i`, to weigh the
+            many inputs of the filter down beside it, and to start from deviations of :math:`F_{in}^{1/4}`. Without it, they start
+            from 1; take :obj:`add_self_loops=True` then. (default: :obj:`True`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
@@ -78,14 +83,15 @@ class GICConv(MessagePassing):
 
     def __init__(
         self,
-        in_channels: int,
+        in_channels: int | tuple[int, int],
         out_channels: int,
         num_scales: int = 7,
         num_components: int = 7,
-        add_self_loops: bool = True,
+        add_self_loops: bool = False,
         max_neighbors: int | None = None,
         scale: float = 8.0,
         train_scale: bool = True,
+        root_weight: bool = True,
         bias: bool = True,
     ) -> None:
         super().__init__(aggr=None)
@@ -101,10 +107,14 @@ class GICConv(MessagePassing):
         self.max_neighbors = max_neighbors
         self.initial_scale = scale
 
-        self.mixture = GaussianMixture(in_channels, num_scales, num_components)
+        source_channels, target_channels = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        self.mixture = GaussianMixture(source_channels, num_scales, num_components, sigma_exponent=0.25 if root_weight else 0.0)
         self.log_scale = Parameter(torch.empty(num_scales), requires_grad=train_scale)
-        encoding_channels = -1 if in_channels == -1 else num_scales * num_components * 2 * in_channels
-        self.lin = Linear(encoding_channels, out_channels, bias=bias, weight_initializer="glorot", bias_initializer="zeros")
+        encoding_channels = -1 if source_channels == -1 else num_scales * num_components * 2 * source_channels
+        self.lin = Linear(
+            encoding_channels, out_channels, bias and not root_weight, weight_initializer="glorot", bias_initializer="zeros"
+        )
+        self.lin_root = Linear(target_channels, out_channels, bias) if root_weight else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -112,10 +122,12 @@ class GICConv(MessagePassing):
         self.mixture.reset_parameters()
         torch.nn.init.constant_(self.log_scale, math.log(self.initial_scale))
         self.lin.reset_parameters()
+        if self.lin_root is not None:
+            self.lin_root.reset_parameters()
 
     @property
     def in_channels(self) -> int:
-        """Size of each input attribute vector; -1 until the first input tells it."""
+        """Size of each source's attribute vector; -1 until the first input tells it."""
         return self.mixture.in_channels
 
     @property
@@ -162,7 +174,13 @@ class GICConv(MessagePassing):
             raise TypeError(f"Expected 'fields' to be a pair (field_index, field_weight) (got {type(fields).__name__})")
         field_index, field_weight = fields
         check_fields(field_index, field_weight, self.num_scales, (source.size(0), target.size(0)))
-        return self.mixture.filter(source, field_index, self._scaled(field_weight), target.size(0), self.lin)
+        out = self.mixture.filter(source, field_index, self._scaled(field_weight), target.size(0), self.lin)
+        if self.lin_root is None:
+            return out
+        check_features(target, self.lin_root.in_channels, self.log_scale.dtype, name="x_dst")
+        # The filter has 2 K C times the inputs of the root, which are much alike: optimisers such as Adam, whose steps are the same for
+        # all weights, would change the filter so many times as fast. Trials trained best with the filter slowed down by that.
+        return torch.add(self.lin_root(target), out, alpha=1 / (self.num_scales * self.num_components))
 
     def fields(
         self,
