@@ -97,9 +97,9 @@ def _sage(in_channels, out_channels):
     return ConvBlock(SAGEConv(in_channels, out_channels), weighted=False)
 
 
-# name: factory(graphs, training graphs, setting). All but the default one have no root weights, and vertices in their own fields.
+# name: factory(graphs, training graphs, setting). All but the default one have self-loops in the fields, and no root weights.
 GIC_NETWORKS = {
-    "GIC": _gic,
+    "GIC": lambda *arguments: _gic(*arguments, add_self_loops=False),
     "GIC-plain": lambda *arguments: _gic(*arguments, root_weight=False),
     "GIC-printed": _printed,
     "GIC-laplacian": lambda *arguments: _gic(*arguments, root_weight=False, kernel="laplacian"),

@@ -21,7 +21,7 @@ from .graph_classification import add_source
 from .protocols import summarise
 from .report import write_report
 from .splits import FOLDS
-from .tables import FAIR_SPLITS, TABLES
+from .tables import ANALYSED_NETWORK, FAIR_SPLITS, TABLES
 from .vertex_report import EXAMPLE_RECIPES, EXAMPLES, result_path
 
 ROOT = Path(__file__).parents[1]
@@ -60,13 +60,15 @@ def parse_args():
 
 def summary(folder):
     """What has been collected of GIC: {dataset: {protocol: {mean, std, folds, epochs}}}. Of several experiments on a data set
-    the one of a table counts, or else the longest."""
-    tabled = {make(dataset)["GIC"] for make, datasets in (TABLES["table1"], TABLES["peers"]) for dataset in datasets}
-    runs = {setting: runs for setting, runs in read_all(folder).items() if setting.network == "GIC"}
+    the one of a table counts, or else the longest; the default network comes first, and without any runs of it the other."""
+    networks = (ANALYSED_NETWORK, "GIC")
+    tables = (TABLES["table1"], TABLES["peers"])
+    tabled = {make(dataset)[network] for make, datasets in tables for dataset in datasets for network in networks}
+    runs = {setting: runs for setting, runs in read_all(folder).items() if setting.network in networks}
     collected = {}
-    for setting in sorted(runs, key=lambda setting: (setting in tabled, setting.epochs)):
+    for setting in sorted(runs, key=lambda setting: (networks.index(setting.network), setting in tabled, setting.epochs)):
         for protocol in ("fair",) if setting.fair else ("paper", "gin"):
-            figures = {**summarise(runs[setting], protocol), "epochs": setting.epochs}
+            figures = {**summarise(runs[setting], protocol), "epochs": setting.epochs, "network": setting.network}
             collected.setdefault(setting.dataset, {})[protocol] = figures
     return collected
 

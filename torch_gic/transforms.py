@@ -24,7 +24,7 @@ class ReceptiveFields(BaseTransform):
 
     Args:
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`7`)
-        add_self_loops (bool, optional): Whether each vertex is in its own field. (default: :obj:`False`)
+        add_self_loops (bool, optional): Whether each vertex is in its own field. (default: :obj:`True`)
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
 
     Example:
@@ -36,7 +36,7 @@ class ReceptiveFields(BaseTransform):
         Data(edge_index=[2, 4], num_nodes=3, field_index=[2, 9], field_weight=[9, 2])
     """
 
-    def __init__(self, num_scales: int = 7, add_self_loops: bool = False, max_neighbors: int | None = None) -> None:
+    def __init__(self, num_scales: int = 7, add_self_loops: bool = True, max_neighbors: int | None = None) -> None:
         check_at_least(num_scales, "num_scales", 1)
         if max_neighbors is not None:
             check_at_least(max_neighbors, "max_neighbors", 1)

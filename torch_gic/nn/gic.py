@@ -38,14 +38,16 @@ class GIC(torch.nn.Module):
         architecture (str, optional): The layers. (default: :obj:`"C(64)-P(0.5)-C(128)-P(0.5)-C(256)-P-FC(256)"`)
         num_scales (int, optional): The number of scales :math:`K` of each convolution. (default: :obj:`7`)
         num_components (int, optional): The number of components :math:`C` of each scale. (default: :obj:`7`)
+        add_self_loops (bool, optional): Whether each vertex is in its own field too, as in :class:`~torch_gic.ReceptiveFields`.
+            Undirected graphs were classified better without; in directed ones, vertices that no edge enters would be lost.
+            (default: :obj:`True`)
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
         kernel (str, optional): The kernel of the coarsening, :obj:`"cut"` or :obj:`"laplacian"`.
             (default: :obj:`"cut"`)
         readout (str, optional): What the last ``P`` makes of a graph. :obj:`"all"`: the maximum, the mean and the Gaussian
             encoding (:class:`GaussianReadout`) of its vertices after each ``C``, side by side. :obj:`"last"`: the maximum
             after the last one, as printed. (default: :obj:`"all"`)
-        root_weight (bool, optional): Whether each convolution adds the transformed vertex itself (:class:`GICConv`). Without
-            it, each vertex is in its own field, as in the paper; so it shall be in :obj:`fields` that are given.
+        root_weight (bool, optional): Whether each convolution adds the transformed vertex itself (:class:`GICConv`).
             (default: :obj:`True`)
         batch_norm (bool, optional): Whether to normalise after each convolution. (default: :obj:`True`)
         dropout (float, optional): Dropout probability before each linear layer at the end. (default: :obj:`0.0`)
@@ -73,6 +75,7 @@ class GIC(torch.nn.Module):
         architecture: str = DEFAULT,
         num_scales: int = 7,
         num_components: int = 7,
+        add_self_loops: bool = True,
         max_neighbors: int | None = None,
         kernel: str = "cut",
         readout: str = "all",
@@ -111,8 +114,8 @@ class GIC(torch.nn.Module):
                     int(size),
                     num_scales,
                     num_components,
-                    add_self_loops=not root_weight,
-                    max_neighbors=max_neighbors,
+                    add_self_loops,
+                    max_neighbors,
                     root_weight=root_weight,
                 )
                 self.layers.append(convolution)

@@ -43,8 +43,8 @@ class GICConv(MessagePassing):
 
     .. note::
         Between two sets of vertices, as in :func:`~torch_geometric.nn.to_hetero`, a target has one scale and no loop: take
-        :obj:`num_scales=1` (:func:`~torch_gic.ops.bipartite_fields`). The attributes of the targets enter by
-        :math:`\mathbf{W}_0` alone.
+        :obj:`num_scales=1` and :obj:`add_self_loops=False` (:func:`~torch_gic.ops.bipartite_fields`). The attributes of the
+        targets enter by :math:`\mathbf{W}_0` alone.
 
     .. note::
         The encoding is a sum over the field, and quadratic in the attributes: put a normalisation such as
@@ -56,14 +56,14 @@ class GICConv(MessagePassing):
         out_channels (int): Size of each output vector.
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`7`)
         num_components (int, optional): The number of components :math:`C` a scale. (default: :obj:`7`)
-        add_self_loops (bool, optional): Whether each vertex is in its own field
-            (:func:`~torch_gic.receptive_fields`), as in the paper. (default: :obj:`False`)
+        add_self_loops (bool, optional): Whether each vertex is in its own field: see
+            :func:`~torch_gic.receptive_fields`. (default: :obj:`True`)
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
         scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
         train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
         root_weight (bool, optional): Whether to add the transformed vertex itself, :math:`\mathbf{W}_0 \, \mathbf{x}_i`, to weigh the
-            many inputs of the filter down beside it, and to start from deviations of :math:`F_{in}^{1/4}`. Without it, they start
-            from 1; take :obj:`add_self_loops=True` then. (default: :obj:`True`)
+            many inputs of the filter down beside it, and to start from deviations of :math:`F_{in}^{1/4}` and not of 1.
+            (default: :obj:`True`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
@@ -87,7 +87,7 @@ class GICConv(MessagePassing):
         out_channels: int,
         num_scales: int = 7,
         num_components: int = 7,
-        add_self_loops: bool = False,
+        add_self_loops: bool = True,
         max_neighbors: int | None = None,
         scale: float = 8.0,
         train_scale: bool = True,

@@ -17,7 +17,7 @@ def receptive_fields(
     num_nodes: int | None = None,
     batch: Tensor | None = None,
     num_scales: int = 7,
-    add_self_loops: bool = False,
+    add_self_loops: bool = True,
     max_neighbors: int | None = None,
     walk_count: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -43,7 +43,7 @@ def receptive_fields(
             (default: :obj:`None`)
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`7`)
         add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`, so that each vertex is in its own
-            field. Without it, a vertex that no edge enters (:math:`d_j = 0`) is in no field. (default: :obj:`False`)
+            field. Without it, a vertex that no edge enters (:math:`d_j = 0`) is in no field. (default: :obj:`True`)
         max_neighbors (int, optional): At most this many pairs a vertex, the strongest by the sum of their weights over
             the scales. Walks then follow, from each vertex, only its :obj:`max_neighbors` strongest edges and keep as
             many strongest ends after every step: the cost is linear in what is kept. The normalisers :math:`d_k` stay
@@ -70,7 +70,7 @@ def receptive_fields(
         >>> field_index.tolist()
         [[0, 1, 0, 1], [0, 0, 1, 1]]
         >>> field_weight.tolist()
-        [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+        [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
     """
     check_at_least(num_scales, "num_scales", 1)
     if max_neighbors is not None:

@@ -17,7 +17,7 @@ def walk_counts(
     *,
     num_nodes: int | None = None,
     num_scales: int = 7,
-    add_self_loops: bool = False,
+    add_self_loops: bool = True,
 ) -> Tensor:
     r"""The normalisers :math:`\mathbf{d}_k = \mathbf{A}^k \mathbf{1}` of :func:`~torch_gic.receptive_fields`: the number of
     walks of :math:`k` steps that end in each vertex, weighted.
@@ -31,7 +31,7 @@ def walk_counts(
         edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
         num_nodes (int, optional): The number of vertices. (default: inferred)
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`7`)
-        add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`. (default: :obj:`False`)
+        add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`. (default: :obj:`True`)
 
     Shapes:
         - **input:** edge indices :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` *(optional)*
