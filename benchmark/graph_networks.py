@@ -46,7 +46,9 @@ def _gic(graphs, training, setting, **options):
 
 
 def _printed(graphs, training, setting):
-    model = _gic(graphs, training, setting._replace(architecture=GIC.PRINTED), kernel="laplacian", readout="last", root_weight=False)
+    model = _gic(
+        graphs, training, setting._replace(architecture=GIC.PRINTED), kernel="laplacian", readout="last", root_weight=False
+    )
     for module in model.modules():
         if isinstance(module, GICConv):  # the weights of the fields as they are
             torch.nn.init.zeros_(module.log_scale.requires_grad_(False))

@@ -42,7 +42,8 @@ ARCHITECTURES = {  # table 5, by the number of layers
     6: "C(64)-P(0.5)-C(128)-P-FC(256)",
     8: DEFAULT,
 }
-CONVOLUTIONS = ["ChebNet-VIGMM", "GCN-VIGMM", "GIC-flat", ANALYSED_NETWORK, "GIC-laplacian"]  # table 3, the last one is not in the paper
+# Table 3; the last one is not in the paper.
+CONVOLUTIONS = ["ChebNet-VIGMM", "GCN-VIGMM", "GIC-flat", ANALYSED_NETWORK, "GIC-laplacian"]
 PEERS = ["GIC", ANALYSED_NETWORK, "GIN", "GCN", "GraphSAGE", "GIN-MinCut", "GIN-TopK"]
 PEER_DATASETS = ["ENZYMES", "PROTEINS", "NCI1", "IMDB-BINARY"]
 FAIR_SPLITS = "fair_comparison_splits.zip"
@@ -74,7 +75,9 @@ def table4(dataset):
 
 
 def table5(dataset):
-    return {depth: setting(dataset, ANALYSED_NETWORK, depth=depth, epochs=ANALYSIS_EPOCHS.get(dataset)) for depth in ARCHITECTURES}
+    return {
+        depth: setting(dataset, ANALYSED_NETWORK, depth=depth, epochs=ANALYSIS_EPOCHS.get(dataset)) for depth in ARCHITECTURES
+    }
 
 
 def peers(dataset):
@@ -86,7 +89,9 @@ def mixture(dataset):
     accuracy and entropy."""
     networks = {"GIC": COMPONENTS, ANALYSED_NETWORK: COMPONENTS, "GIC-printed": (1, 3)}
     return {
-        f"{network}, C = {c}": setting(dataset, network, size=3, components=c) for network in networks for c in networks[network]
+        f"{network}, C = {c}": setting(dataset, network, size=3, components=c)
+        for network in networks
+        for c in networks[network]
     }
 
 

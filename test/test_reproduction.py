@@ -185,7 +185,7 @@ def test_reproduce_without_data(tmp_path, call):
     out = call("benchmark.reproduce", "table1", "--datasets", "MUTAG", *settings)
     assert "table1, MUTAG: not run. Could not get MUTAG" in out
     report = (tmp_path / "RESULTS.md").read_text()
-    assert "| MUTAG | 94.44 ± 4.30 | not run: `python -m benchmark.reproduce table1 --datasets MUTAG`" in report
+    assert "| MUTAG | GIC | 94.44 ± 4.30 | not run: `python -m benchmark.reproduce table1 --datasets MUTAG`" in report
     assert json.loads(call("benchmark.reproduce", "--summary", "json", *settings)) == {}
     assert "Expected table2 or one of" in call("benchmark.reproduce", "table9", *settings, fails=True)
     assert "fair_comparison_splits.zip" in call("benchmark.reproduce", "peers", *settings, fails=True)

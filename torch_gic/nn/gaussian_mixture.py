@@ -26,9 +26,9 @@ class GaussianMixture(torch.nn.Module):
         in_channels (int): Size of each attribute vector, or :obj:`-1` to take it from the first input.
         num_scales (int): The number of scales :math:`K`, a mixture each.
         num_components (int): The number of components :math:`C` of each mixture.
-        sigma_exponent (float, optional): Deviations start at :math:`d` to this power. Distances to two components differ by a
-            sum over :math:`d` channels that grows with :math:`\sqrt{d} / \sigma^2`: with 1/4, components share what they see as
-            much with many channels as with one. (default: :obj:`0.0`)
+        sigma_exponent (float, optional): Deviations start at :math:`d` to this power. Distances to two components differ by
+            a sum over :math:`d` channels that grows with :math:`\sqrt{d} / \sigma^2`: with 1/4, components share what they see
+            as much with many channels as with one. (default: :obj:`0.0`)
 
     Shapes:
         - **input:** attributes :math:`(M, d)`, field entries :math:`(2, E)`, field weights :math:`(E, K)`

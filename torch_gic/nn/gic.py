@@ -29,8 +29,9 @@ class GIC(torch.nn.Module):
     :obj:`out_channels` follows. Without any ``P`` the network gives an output for each vertex.
 
     The paper names no normalisation; without it (:obj:`batch_norm=False`) stacked convolutions explode. It also reads out
-    the last level alone, coarsens by the Laplacian, and filters nothing but fields: ``GIC(..., GIC.PRINTED, kernel="laplacian",
-    readout="last", root_weight=False)`` does that. By default, coarsening is gentler and every level is read out.
+    the last level alone, coarsens by the Laplacian, and filters nothing but fields: ``GIC(..., GIC.PRINTED,
+    kernel="laplacian", readout="last", root_weight=False)`` does that. By default, coarsening is gentler and every level is
+    read out.
 
     Args:
         in_channels (int): Size of each vertex attribute vector, or :obj:`-1` to take it from the first input.
@@ -38,9 +39,9 @@ class GIC(torch.nn.Module):
         architecture (str, optional): The layers. (default: :obj:`"C(64)-P(0.5)-C(128)-P(0.5)-C(256)-P-FC(256)"`)
         num_scales (int, optional): The number of scales :math:`K` of each convolution. (default: :obj:`7`)
         num_components (int, optional): The number of components :math:`C` of each scale. (default: :obj:`7`)
-        add_self_loops (bool, optional): Whether each vertex is in its own field too, as in :class:`~torch_gic.ReceptiveFields`.
-            Undirected graphs were classified better without; in directed ones, vertices that no edge enters would be lost.
-            (default: :obj:`True`)
+        add_self_loops (bool, optional): Whether each vertex is in its own field too, as in
+            :class:`~torch_gic.ReceptiveFields`. Undirected graphs were classified better without, in trials; in directed
+            ones, vertices that no edge enters would be lost. (default: :obj:`True`)
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
         kernel (str, optional): The kernel of the coarsening, :obj:`"cut"` or :obj:`"laplacian"`.
             (default: :obj:`"cut"`)

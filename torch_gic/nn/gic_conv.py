@@ -23,7 +23,8 @@ class GICConv(MessagePassing):
     `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
 
     .. math::
-        \mathbf{x}^{\prime}_i = \mathbf{W}_0 \, \mathbf{x}_i + \mathbf{b} + \frac{1}{K C} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
+        \mathbf{x}^{\prime}_i = \mathbf{W}_0 \, \mathbf{x}_i + \mathbf{b}
+        + \frac{1}{K C} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
         \Bigl[ \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
         \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr],
 
@@ -33,8 +34,8 @@ class GICConv(MessagePassing):
     where :math:`a_{ijk} = (\tilde{A}_k)_{ij}` is the weight of vertex :math:`j` in the :math:`k`-th receptive field of
     vertex :math:`i` (:func:`~torch_gic.receptive_fields`) and :math:`s_k` a scale of these weights. Each field is
     described by how it would change the mixture's means and deviations: its first and second moments, split over the
-    components. The ReLU of the paper's Eqn. (4) is left to the model, as in every PyG layer; :obj:`root_weight=False` is its sum
-    as printed, without :math:`\mathbf{W}_0` and :math:`1 / K C`.
+    components. The ReLU of the paper's Eqn. (4) is left to the model, as in every PyG layer; :obj:`root_weight=False` is
+    its sum as printed, without :math:`\mathbf{W}_0` and :math:`1 / K C`.
 
     .. note::
         The normalised weights of a field are mostly far below 1, so that as printed (:obj:`scale=1`) the exponents
@@ -61,9 +62,9 @@ class GICConv(MessagePassing):
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
         scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
         train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
-        root_weight (bool, optional): Whether to add the transformed vertex itself, :math:`\mathbf{W}_0 \, \mathbf{x}_i`, to weigh the
-            many inputs of the filter down beside it, and to start from deviations of :math:`F_{in}^{1/4}` and not of 1.
-            (default: :obj:`True`)
+        root_weight (bool, optional): Whether to add the transformed vertex itself, :math:`\mathbf{W}_0 \, \mathbf{x}_i`, to
+            weigh the many inputs of the filter down beside it, and to start from deviations of :math:`F_{in}^{1/4}` and not of
+            1. (default: :obj:`True`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
@@ -108,7 +109,9 @@ class GICConv(MessagePassing):
         self.initial_scale = scale
 
         source_channels, target_channels = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
-        self.mixture = GaussianMixture(source_channels, num_scales, num_components, sigma_exponent=0.25 if root_weight else 0.0)
+        self.mixture = GaussianMixture(
+            source_channels, num_scales, num_components, sigma_exponent=0.25 if root_weight else 0.0
+        )
         self.log_scale = Parameter(torch.empty(num_scales), requires_grad=train_scale)
         encoding_channels = -1 if source_channels == -1 else num_scales * num_components * 2 * source_channels
         self.lin = Linear(
@@ -178,8 +181,8 @@ class GICConv(MessagePassing):
         if self.lin_root is None:
             return out
         check_features(target, self.lin_root.in_channels, self.log_scale.dtype, name="x_dst")
-        # The filter has 2 K C times the inputs of the root, which are much alike: optimisers such as Adam, whose steps are the same for
-        # all weights, would change the filter so many times as fast. Trials trained best with the filter slowed down by that.
+        # The filter has 2 K C times the inputs of the root, much alike. Steps of the same size in all weights, as Adam takes
+        # them, would add up to a change of the output that many times as large, and too large.
         return torch.add(self.lin_root(target), out, alpha=1 / (self.num_scales * self.num_components))
 
     def fields(
