@@ -69,7 +69,7 @@ class GICConv(MessagePassing):
 
     Shapes:
         - **input:** attributes :math:`(|\mathcal{V}|, F_{in})` or, of a bipartite graph,
-          :math:`((|\mathcal{V}_s|, F_{in}), (|\mathcal{V}_t|, *))`, edge indices :math:`(2, |\mathcal{E}|)`,
+          :math:`((|\mathcal{V}_s|, F_{in}), (|\mathcal{V}_t|, F_t))`, edge indices :math:`(2, |\mathcal{E}|)`,
           edge weights :math:`(|\mathcal{E}|)` *(optional)*
         - **output:** attributes :math:`(|\mathcal{V}|, F_{out})` or :math:`(|\mathcal{V}_t|, F_{out})`
 
