@@ -61,8 +61,8 @@ def test_a_training_step_equals_that_on_the_cpu(coarsening, dtype, on_cpu, toler
     assert ours.keys() == plain.keys()
     for name, value in plain.items():
         assert value is not None, name
-        # Small gradients, such as those of biases before a normalisation, are sums of terms that cancel, as large as the largest
-        # ones (0.4): in float32 the CPU's are off by as much.
+        # Small gradients, such as those of biases before a normalisation, are sums of terms that cancel and are as large as
+        # the largest gradients (0.4): in float32 the CPU's are off by as much.
         scale = max(float(value.abs().max()), 3e-2)
         assert float((ours[name] - value).abs().max()) < tolerance * scale, name
     assert sum(float(value.abs().max()) > 1e-6 for value in plain.values()) > len(plain) / 2
