@@ -76,9 +76,9 @@ class Job(NamedTuple):
 
 
 @functools.lru_cache(maxsize=2)
-def _load(source, *fields):
+def _load(source, *arguments):
     """Kept in each process: reading a data set takes longer than an epoch."""
-    return load_graphs(argparse.Namespace(root=source.root, data_url=source.data_url), *fields)
+    return load_graphs(argparse.Namespace(root=source.root, data_url=source.data_url), *arguments)
 
 
 def _graphs(source, setting):

@@ -20,10 +20,12 @@ ABOUT = """
 Attributes: the one-hot label and the degree (zero mean, unit variance on the training graphs), or the degree alone where there
 are no labels. Networks have widths 64, 128, 256 and a fully connected layer of 256. Recipe `default`: AdamW, learning rate
 0.001 falling along a cosine, batches of 32. For the sake of time, epochs and K = C are fewer than in the paper (300 and 7)
-where the tables say so. `GIC` is the default network, with fields without self-loops (`GIC(..., add_self_loops=False)`).
-`GIC-plain` has no root weights (`GIC(..., root_weight=False)`): as in the paper, its convolutions see a vertex nowhere but in
-its own field. Minutes: of all runs together, one thread each, on
-a machine that was busy with other runs too; some were paused. `-`: not run.
+where the tables say so. Minutes: of all runs together, one thread each, on a machine that was busy with other runs too; some
+were paused. `-`: not run.
+
+Two networks, never mixed in a comparison unless the table says so: `GIC` is the default one, with fields without self-loops
+(`GIC(..., add_self_loops=False)`). `GIC-plain` has no root weights (`GIC(..., root_weight=False)`): as in the paper, its
+convolutions see a vertex nowhere but in its own field. Tables 3 to 5, and the paper's optimiser, are about `GIC-plain`.
 """
 
 
@@ -155,7 +157,7 @@ def write_peers(report):
 def write_mixture(report):
     report.text("## Does the mixture work?")
     report.text(
-        "K = 3 scales. `printed` has the paper's network, kernel, readout and field weights (scale 1, not learnt). Entropy of"
+        "K = 3 scales. `GIC-printed` has the paper's network, kernel, readout and field weights (scale 1, not learnt). Entropy of"
         " Q over log C in each convolution, mean over the folds, before and after training: 1 means that all components do the"
         " same."
     )

@@ -42,11 +42,11 @@ def plot_trends(table4, table5, path):
 
 def plot_curves(table1, path):
     """The mean test accuracy and training loss over the folds after each epoch."""
-    known = {}  # of the default network, or else of the other one
+    known = {}
     for dataset, cells in table1.items():
-        title, runs = next(((f"{dataset}, {network}", runs) for network, (_, runs) in cells.items() if runs), ("", {}))
-        if runs:
-            known[dataset] = title, runs
+        for network, (_, runs) in cells.items():
+            if runs:  # of the default network, which comes first, or else of the other one
+                known.setdefault(dataset, (network, runs))
     if not known:
         return
     plt = _pyplot()
@@ -55,7 +55,7 @@ def plot_curves(table1, path):
     figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.8 * rows), squeeze=False, layout="constrained")
     for axis in axes.flat[len(known) :]:
         axis.set_axis_off()
-    for axis, (dataset, (title, runs)) in zip(axes.flat, known.items(), strict=False):
+    for axis, (dataset, (network, runs)) in zip(axes.flat, known.items(), strict=False):
         test, loss = (np.stack([unpack(run["curves"][name]) for run in runs.values()]) for name in ("test", "loss"))
         epochs = np.arange(1, test.shape[1] + 1)
         mean, std = 100 * test.mean(axis=0), 100 * test.std(axis=0)
@@ -65,7 +65,7 @@ def plot_curves(table1, path):
         other = axis.twinx()
         other.plot(epochs, loss.mean(axis=0), color="#d55e00", linestyle="--", linewidth=1)
         other.set_ylabel("training loss (dashed)", color="#d55e00", fontsize=8)
-        axis.set(title=title, xlabel="epoch", ylabel="test accuracy [%]")
+        axis.set(title=f"{dataset}, {network}", xlabel="epoch", ylabel="test accuracy [%]")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
     figure.savefig(path, dpi=120)
     plt.close(figure)
