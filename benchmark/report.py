@@ -157,9 +157,9 @@ def write_peers(report):
 def write_mixture(report):
     report.text("## Does the mixture work?")
     report.text(
-        "K = 3 scales. `GIC-printed` has the paper's network, kernel, readout and field weights (scale 1, not learnt). Entropy of"
-        " Q over log C in each convolution, mean over the folds, before and after training: 1 means that all components do the"
-        " same."
+        "K = 3 scales. `GIC-printed` has the paper's network, kernel, readout and field weights (scale 1, not learnt). Entropy"
+        " of Q over log C in each convolution, mean over the folds, before and after training: 1 means that all components do"
+        " the same."
     )
     rows = []
     for dataset, cells in report.cells("mixture").items():

@@ -16,8 +16,9 @@ from benchmark.graph_networks import GIC_NETWORKS, NETWORKS
 from benchmark.graphs import load_graphs
 from benchmark.protocols import accuracies, compare, summarise
 from benchmark.report import difference, make_report
+from benchmark.reproduce import summary
 from benchmark.splits import load_folds, load_splits, stratified_folds
-from benchmark.tables import TABLES
+from benchmark.tables import TABLES, setting
 
 RESULTS = ROOT / "benchmark" / "results"
 
@@ -189,6 +190,20 @@ def test_reproduce_without_data(tmp_path, call):
     assert json.loads(call("benchmark.reproduce", "--summary", "json", *settings)) == {}
     assert "Expected table2 or one of" in call("benchmark.reproduce", "table9", *settings, fails=True)
     assert "fair_comparison_splits.zip" in call("benchmark.reproduce", "peers", *settings, fails=True)
+
+
+def test_summary_prefers_the_default_network(tmp_path):
+    """And of its experiments the one of a table."""
+    default = setting("MUTAG")
+    content = {"GIC-plain": setting("MUTAG", "GIC-plain"), "GIC": default, "longer": default._replace(epochs=500)}
+    for name, accuracy in (("GIC-plain", 0.5), ("longer", 0.25), ("GIC", 0.75)):
+        path = content[name].path(tmp_path)
+        path.write_text(json.dumps({"setting": content[name]._asdict(), "runs": curves([accuracy])}))
+        found = summary(tmp_path)["MUTAG"]
+        assert found["paper"]["mean"] == found["gin"]["mean"] == 100 * accuracy
+        assert found["paper"]["network"] == content[name].network
+    path.unlink()
+    assert summary(tmp_path)["MUTAG"]["paper"]["mean"] == 25.0
 
 
 def test_printed_figures():
