@@ -23,9 +23,17 @@ are no labels. Networks have widths 64, 128, 256 and a fully connected layer of 
 where the tables say so. Minutes: of all runs together, one thread each, on a machine that was busy with other runs too; some
 were paused. `-`: not run.
 
-Two networks, never mixed in a comparison unless the table says so: `GIC` is the default one, with fields without self-loops
-(`GIC(..., add_self_loops=False)`). `GIC-plain` has no root weights (`GIC(..., root_weight=False)`): as in the paper, its
-convolutions see a vertex nowhere but in its own field. Tables 3 to 5, and the paper's optimiser, are about `GIC-plain`.
+Three networks of this package, by name (`--network` of `benchmark.graph_classification`):
+
+| | root weights | self-loops in fields | scale of field weights | coarsening | readout |
+| --- | --- | --- | --- | --- | --- |
+| `GIC` | yes | no | learnt, from 8 | cut, to a half | all levels |
+| `GIC-plain` | no | yes | learnt, from 8 | cut, to a half | all levels |
+| `GIC-printed` | no | yes | 1 | Laplacian, to a quarter | the last level |
+
+The first is `GIC(..., add_self_loops=False)`, the second `GIC(..., root_weight=False)`, and the third as the paper prints it.
+Tables 3 to 5, and the paper's optimiser, are about `GIC-plain`. Experiments on a data set may differ in epochs and K = C from
+one table to the next: figures are to be compared inside a table.
 """
 
 
@@ -157,9 +165,8 @@ def write_peers(report):
 def write_mixture(report):
     report.text("## Does the mixture work?")
     report.text(
-        "K = 3 scales. `GIC-printed` has the paper's network, kernel, readout and field weights (scale 1, not learnt). Entropy"
-        " of Q over log C in each convolution, mean over the folds, before and after training: 1 means that all components do"
-        " the same."
+        "K = 3 scales. Entropy of Q over log C in each convolution, mean over the folds, before and after training: 1 means"
+        " that all components do the same."
     )
     rows = []
     for dataset, cells in report.cells("mixture").items():

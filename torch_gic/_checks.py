@@ -72,6 +72,8 @@ def check_batch(batch: Tensor | None, num_nodes: int, edge_index: Tensor | None 
     """A batch vector names the graph of each vertex, and no edge leads from one graph to another."""
     if batch is None:
         return
+    if not isinstance(batch, Tensor):
+        raise TypeError(f"Expected 'batch' to be a tensor (got {type(batch).__name__})")
     if batch.dim() != 1 or batch.size(0) != num_nodes:
         raise ValueError(f"Expected 'batch' to have shape [{num_nodes}], one entry a vertex (got {list(batch.shape)})")
     if batch.dtype not in (torch.int64, torch.int32):

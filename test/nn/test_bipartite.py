@@ -82,6 +82,8 @@ def test_errors():
         layer(root_weight=False)((SOURCES[:2], torch.empty(5, 0)), EDGES)
     with pytest.raises(ValueError, match=r"'x_dst' to have shape \[num_nodes, 7\] \(got \[3, 5\]\)"):
         layer()((SOURCES, SOURCES.clone()), EDGES)
+    with pytest.raises(ValueError, match=r"'x' to have shape \[num_nodes, 7\] \(got \[3, 5\]\)"):
+        layer()(SOURCES, EDGES)
     with pytest.raises(ValueError, match=r"\[num_targets, num_sources\] = \[2, 3\] \(got \[3, 2\]\)"):
         layer()((SOURCES, TARGETS), to_torch_csr_tensor(torch.tensor([[0], [0]]), size=(3, 2)))
     with pytest.raises(ValueError, match=r"'x' to have shape \[num_nodes, 5\] \(got \[2, 7\]\)"):

@@ -255,6 +255,7 @@ def fields_of(member, vertex):
         (ValueError, r"'edge_weight' to have shape .*60, 1\]\); take .squeeze", {"edge_weight": torch.ones(60, 1)}),
         (ValueError, "'edge_weight' to be non-negative", {"edge_weight": -torch.ones(60)}),
         (ValueError, r"'batch' to have shape \[12\]", {"batch": torch.zeros(3, dtype=torch.long)}),
+        (TypeError, "'batch' to be a tensor.*tuple", {"batch": fields_of(0, 0)}),  # fields in its place
         (
             ValueError,
             r"'field_weight' to have shape .*\[4, 7\].*\[4, 3\]",

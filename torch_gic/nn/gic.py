@@ -41,7 +41,7 @@ class GIC(torch.nn.Module):
         num_components (int, optional): The number of components :math:`C` of each scale. (default: :obj:`7`)
         add_self_loops (bool, optional): Whether each vertex is in its own field too, as in
             :class:`~torch_gic.ReceptiveFields`. Undirected graphs were classified better without, in trials; in directed
-            ones, vertices that no edge enters would be lost. (default: :obj:`True`)
+            ones, vertices that no edge enters would then be in no field. (default: :obj:`True`)
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
         kernel (str, optional): The kernel of the coarsening, :obj:`"cut"` or :obj:`"laplacian"`.
             (default: :obj:`"cut"`)
@@ -157,7 +157,7 @@ class GIC(torch.nn.Module):
             batch_size (int, optional): The number of graphs :math:`B`, for batches that end in empty graphs.
                 (default: inferred)
             fields (tuple, optional): ``(field_index, field_weight)`` of the input graphs, from
-                :class:`~torch_gic.ReceptiveFields`. (default: computed)
+                :class:`~torch_gic.ReceptiveFields` with the :obj:`add_self_loops` of this network. (default: computed)
             clusters (sequence, optional): The clusters of each coarsening, from :class:`~torch_gic.PreCoarsen`.
                 (default: selected)
             num_seeds (int, optional): Of a network without any ``P``: computes the output of the first so many vertices,

@@ -167,8 +167,8 @@ class GICConv(MessagePassing):
             batch (torch.Tensor, optional): The graph of each vertex. The result does not depend on it: it lets the
                 layer refuse edges between graphs. (default: :obj:`None`)
             fields (tuple, optional): ``(field_index, field_weight)`` of :func:`~torch_gic.receptive_fields` or of the
-                :class:`~torch_gic.ReceptiveFields` transform. Edges and their weights are then not looked at.
-                (default: :obj:`None`)
+                :class:`~torch_gic.ReceptiveFields` transform. Edges, their weights and :obj:`add_self_loops` are then not
+                looked at. (default: :obj:`None`)
         """
         source, target = _pair(x)
         check_features(source, self.in_channels)  # before its size is taken for that of the graph
@@ -180,7 +180,7 @@ class GICConv(MessagePassing):
         out = self.mixture.filter(source, field_index, self._scaled(field_weight), target.size(0), self.lin)
         if self.lin_root is None:
             return out
-        check_features(target, self.lin_root.in_channels, self.log_scale.dtype, name="x_dst")
+        check_features(target, self.lin_root.in_channels, self.log_scale.dtype, name="x" if source is target else "x_dst")
         # The filter has 2 K C times the inputs of the root, much alike. Steps of the same size in all weights, as Adam takes
         # them, would add up to a change of the output that many times as large, and too large.
         return torch.add(self.lin_root(target), out, alpha=1 / (self.num_scales * self.num_components))
