@@ -59,6 +59,9 @@ def test_compare():
     assert found["t"] == pytest.approx(0.0742, abs=1e-4)  # t = 2 sqrt(3) with two degrees of freedom
     assert compare(base, base) == {"difference": 0.0, "t": None, "wilcoxon": None, "pairs": 3}
     assert compare({"1.0": 1.0}, base) is None
+    repeats = {"1.0": 50.0, "1.1": 60.0, "1.2": 70.0}
+    again = compare({**repeats, "0.0": 52.0, "0.1": 64.0, "0.2": 76.0}, {**repeats, **base})  # twice the differences, or none
+    assert again == found  # a fold counts once
 
 
 def test_difference():
