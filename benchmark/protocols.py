@@ -42,6 +42,14 @@ def summarise(runs, protocol):
     }
 
 
+def fold_means(runs, protocol):
+    """The accuracy in each fold. Repeats have the same test graphs: in a comparison, only their mean counts."""
+    folds = {}
+    for key, value in accuracies(runs, protocol)[0].items():
+        folds.setdefault(key.split(".")[1], []).append(value)
+    return {fold: statistics.mean(values) for fold, values in folds.items()}
+
+
 def spread(values):
     """The standard deviation; None of a single value."""
     return statistics.stdev(values) if len(values) > 1 else None
@@ -53,15 +61,11 @@ def percent(mean, std):
 
 def compare(values, base):
     """Of the runs that both have: the mean difference, its p-values by t-test and by Wilcoxon (None if all differ alike),
-    and the number of pairs, one a fold: repeats have the same test graphs, and only their mean counts."""
-    folds = {}
-    for key in values:
-        if key in base:
-            folds.setdefault(key.split(".")[1], []).append(values[key] - base[key])
-    if not folds:
-        return None
+    and the number of pairs."""
     # Equal differences shall be equal, which rounding errors would keep Wilcoxon from seeing.
-    pairs = [round(statistics.mean(differences), 9) for differences in folds.values()]
+    pairs = [round(values[key] - base[key], 9) for key in values if key in base]
+    if not pairs:
+        return None
     p_t = p_wilcoxon = None
     if spread(pairs):
         p_t, p_wilcoxon = (float(test.pvalue) for test in (ttest_1samp(pairs, 0), wilcoxon(pairs)))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from . import printed
 from .experiments import read_all
-from .protocols import PROTOCOLS, accuracies, compare, percent, summarise
+from .protocols import PROTOCOLS, compare, fold_means, percent, summarise
 from .report_plot import plot_curves, plot_trends
 from .tables import ANALYSED_NETWORK, ARCHITECTURES, CONVOLUTIONS, PEERS, SIZES, TABLES
 from .vertex_report import write_vertices
@@ -130,7 +130,7 @@ def difference(row, theirs, column, base):
     printed_difference = f"{theirs[column][0] - theirs[base][0]:+.2f}" if column in theirs else "-"
     if not (row[column][1] and row[base][1]):
         return f"{printed_difference}<br>-"
-    test = compare(*(accuracies(row[name][1], "gin")[0] for name in (column, base)))
+    test = compare(*(fold_means(row[name][1], "gin") for name in (column, base)))
     tested = "" if test["t"] is None else f", {p_value(test['t'])}"
     return f"{printed_difference}<br>**{test['difference']:+.2f}**{tested}"
 
@@ -153,7 +153,7 @@ def write_peers(report):
             runs = cells[network][1]
             cell = figures(runs, "fair")
             if runs and base and network != "GIC":
-                test = compare(accuracies(runs, "fair")[0], accuracies(base, "fair")[0])
+                test = compare(fold_means(runs, "fair"), fold_means(base, "fair"))
                 if test and test["t"] is not None:
                     cell += f"<br>{test['difference']:+.2f}, {p_value(test['t'])}, {test['wilcoxon']:.3f}"
             row.append(cell)
