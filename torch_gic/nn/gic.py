@@ -40,7 +40,7 @@ class GIC(torch.nn.Module):
         num_scales (int, optional): The number of scales :math:`K` of each convolution. (default: :obj:`7`)
         num_components (int, optional): The number of components :math:`C` of each scale. (default: :obj:`7`)
         add_self_loops (bool, optional): Whether each vertex is in its own field too, as in
-            :class:`~torch_gic.ReceptiveFields`. Undirected graphs were classified better without, in trials; in directed
+            :class:`~torch_gic.ReceptiveFields`. The benchmark leaves them out of its undirected graphs; in directed
             ones, vertices that no edge enters would then be in no field. (default: :obj:`True`)
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
         kernel (str, optional): The kernel of the coarsening, :obj:`"cut"` or :obj:`"laplacian"`.
