@@ -24,7 +24,7 @@ BUDGETS = {
     "NCI109": Budget(50, 3),
     "ENZYMES": Budget(100, 3),
     "PROTEINS": Budget(30, 3),
-    "COLLAB": Budget(10, 3, 16),
+    "COLLAB": Budget(20, 3, 16),
     "REDDIT-BINARY": Budget(10, 3, 16),
     "REDDIT-MULTI-5K": Budget(20, 3, 16),
     "REDDIT-MULTI-12K": Budget(20, 3, 16),
@@ -33,7 +33,8 @@ BUDGETS = {
 }
 ANALYSED = ["MUTAG", "PTC", "ENZYMES", "PROTEINS", "NCI1"]  # tables 3 to 5
 ANALYSED_NETWORK = "GIC-plain"  # of which they vary one thing: without root weights, as in the paper
-ANALYSIS_EPOCHS, PEER_EPOCHS = {"NCI1": 10}, {"NCI1": 20}  # where there are fewer than in table 1
+# Where there are fewer than in table 1; and in table 1 itself, of the network without root weights.
+ANALYSIS_EPOCHS, PEER_EPOCHS, PLAIN_EPOCHS = {"NCI1": 10}, {"NCI1": 20}, {"COLLAB": 10}
 SIZES = (1, 3, 5, 7)  # table 4
 COMPONENTS = (1, 3, 5, 7)  # at a fixed number of scales
 ARCHITECTURES = {  # table 5, by the number of layers
@@ -63,7 +64,8 @@ def setting(dataset, network="GIC", *, fair=False, size=None, components=None, d
 
 
 def table1(dataset):
-    return {network: setting(dataset, network) for network in ("GIC", ANALYSED_NETWORK)}
+    plain = setting(dataset, ANALYSED_NETWORK, epochs=PLAIN_EPOCHS.get(dataset))
+    return {"GIC": setting(dataset), ANALYSED_NETWORK: plain}
 
 
 def table3(dataset):
