@@ -68,8 +68,8 @@ def figures(runs, protocol):
     if not runs:
         return "-"
     summary = summarise(runs, protocol)
-    note = "" if summary["folds"] == 10 else f" ({summary['folds']} folds)"
-    return percent(summary["mean"], summary["std"]) + note
+    unusual = [f"{summary[name]} {name}" for name, usual in (("folds", 10), ("repeats", 1)) if summary[name] != usual]
+    return percent(summary["mean"], summary["std"]) + (f" ({', '.join(unusual)})" if unusual else "")
 
 
 def pair(printed_figures):
@@ -128,11 +128,15 @@ def write_beside(report, name, title, labels, base, theirs):
 
 def difference(row, theirs, column, base):
     printed_difference = f"{theirs[column][0] - theirs[base][0]:+.2f}" if column in theirs else "-"
-    if not (row[column][1] and row[base][1]):
-        return f"{printed_difference}<br>-"
-    test = compare(*(fold_means(row[name][1], "gin") for name in (column, base)))
-    tested = "" if test["t"] is None else f", {p_value(test['t'])}"
-    return f"{printed_difference}<br>**{test['difference']:+.2f}**{tested}"
+    return f"{printed_difference}<br>{gain(row[column][1], row[base][1])}"
+
+
+def gain(runs, base):
+    """The mean difference of `gin` between two experiments, and its p-value."""
+    test = compare(fold_means(runs, "gin"), fold_means(base, "gin")) if runs and base and runs is not base else None
+    if test is None:
+        return "-"
+    return f"**{test['difference']:+.2f}**" + ("" if test["t"] is None else f", {p_value(test['t'])}")
 
 
 def p_value(p):
@@ -168,14 +172,18 @@ def write_mixture(report):
     report.text("## Does the mixture work?")
     report.text(
         "K = 3 scales. Entropy of Q over log C in each convolution, mean over the folds, before and after training: 1 means"
-        " that all components do the same."
+        " that all components do the same. Difference to one component in the same network: of `gin`, with the p-value of a"
+        " paired t-test over the folds, which share training graphs: p is too small."
     )
     rows = []
     for dataset, cells in report.cells("mixture").items():
-        for column, (_, runs) in cells.items():
-            row = [dataset, column, *(figures(runs, protocol) for protocol in ("paper", "gin"))]
-            rows.append([*row, *(entropies(runs, when) for when in ("before", "after"))])
-    report.table(["", "", "`paper`", "`gin`", "entropy before", "after"], rows)
+        for column, (setting, runs) in cells.items():
+            single = next(other for settings, other in cells.values() if settings == setting._replace(num_components=1))
+            row = [dataset, column, *(figures(runs, protocol) for protocol in ("paper", "gin")), gain(runs, single)]
+            size = f"{next(iter(runs.values()))['parameters'] / 1e6:.2f}" if runs else "-"
+            rows.append([*row, size, *(entropies(runs, when) for when in ("before", "after"))])
+    columns = ["", "", "`paper`", "`gin`", "difference to C = 1", "million parameters", "entropy before", "after"]
+    report.table(columns, rows)
 
 
 def entropies(runs, when):

@@ -109,6 +109,6 @@ TABLES = {  # name: (experiments of a data set by column, data sets)
     "table4": (table4, ANALYSED),
     "table5": (table5, ANALYSED),
     "peers": (peers, PEER_DATASETS),
-    "mixture": (mixture, ["MUTAG", "ENZYMES"]),
+    "mixture": (mixture, ["MUTAG", "ENZYMES", "IMDB-BINARY"]),
     "recipes": (recipes, ["MUTAG"]),
 }
