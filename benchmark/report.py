@@ -149,7 +149,7 @@ def write_peers(report):
     report.text("## Peers, under the fair protocol")
     report.text(
         "Same splits (published, epoch chosen on validation graphs, test graphs seen once), widths, recipe and epochs. Below"
-        " each figure: the mean difference to GIC over the folds, with p-values by t-test and by Wilcoxon, and then that to GIC"
+        " each figure: the mean difference to GIC over the folds, with p-values by t-test and by Wilcoxon, then that to GIC"
         " with C = K; in brackets, the mean accuracy on validation graphs at the epoch that they choose. Folds share"
         " training graphs: p is too small."
     )
