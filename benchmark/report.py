@@ -32,10 +32,10 @@ Three networks of this package, by name (`--network` of `benchmark.graph_classif
 | `GIC-plain` | no | yes | learnt, from 8 | cut, to a half | all levels |
 | `GIC-printed` | no | yes | 1 | Laplacian, to a quarter | the last level |
 
-The first is `GIC(..., add_self_loops=False)`, with K = 3 scales and, if nothing else is said, one component; the second
-`GIC(..., root_weight=False)`, and the third as the paper prints it. Tables 3 to 5, and the paper's optimiser, are about
-`GIC-plain`. Experiments on a data set may differ in epochs, K and C from one table to the next: figures are to be compared
-inside a table.
+The first is `GIC(..., num_scales=3, num_components=1, add_self_loops=False)`, if no other number is said; `GIC, C = K` has as
+many components as scales, and K of `GIC-plain`. That is `GIC(..., root_weight=False)`, and the third what the paper prints.
+Tables 3 to 5, and the paper's optimiser, are about `GIC-plain`. Experiments on a data set may differ in epochs, K and C from
+one table to the next: figures are to be compared inside a table.
 """
 
 
@@ -173,9 +173,9 @@ def write_peers(report):
                 if test and test["t"] is not None:
                     cell += f"<br>{test['difference']:+.2f}, {p_value(test['t'])}, {test['wilcoxon']:.3f}"
             row.append(cell)
-        setting = cells["GIC"][0]
-        rows.append([*row, f"{setting.num_scales}, {setting.num_components}", setting.epochs])
-    report.table(["", *PEERS, "K, C of GIC", "epochs"], rows)
+        sizes = "; ".join(f"{cells[name][0].num_scales}, {cells[name][0].num_components}" for name in PEERS[:3])
+        rows.append([*row, sizes, cells["GIC"][0].epochs])
+    report.table(["", *PEERS, "K, C of the first three", "epochs"], rows)
 
 
 def write_mixture(report):
@@ -233,7 +233,8 @@ def make_report(folder, epochs=None):
     sizes = {size: f"K = C = {size}" for size in SIZES}
     write_beside(report, "table4", f"Table 4: scales and components of {ANALYSED_NETWORK}", sizes, 7, printed.TABLE4)
     depths = {depth: f"N = {depth}" for depth in ARCHITECTURES}
-    write_beside(report, "table5", f"Table 5: layers of {ANALYSED_NETWORK}", depths, 8, printed.TABLE5)
+    title = f"Table 5: layers of {ANALYSED_NETWORK}, of which none, one, two and three are convolutions"
+    write_beside(report, "table5", title, depths, 8, printed.TABLE5)
     write_peers(report)
     write_mixture(report)
     write_recipes(report)
