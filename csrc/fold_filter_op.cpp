@@ -43,35 +43,26 @@ struct Operands {
 
 template <typename T>
 void forward(const Operands& operands, Tensor& to_moments, Tensor& to_mass) {
-  const int64_t components = operands.components, d = operands.d, width = components * 2 * d;
   const auto inverse = operands.inverse<T>();
-  const T *weight = operands.weight.const_data_ptr<T>(), *mu = operands.mu.const_data_ptr<T>();
+  const Mixtures<T> mixtures{operands.components, operands.d, operands.mu.const_data_ptr<T>(), inverse.data()};
+  const T* weight = operands.weight.const_data_ptr<T>();
   T *moments = to_moments.mutable_data_ptr<T>(), *mass = to_mass.mutable_data_ptr<T>();
-  parallel_for(0, operands.filters, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end; ++o) {
-      fold_filter(weight + o * width, mu, inverse.data(), components, d, moments + o * width,
-                  mass + o * 2 * components);
-    }
-  });
+  parallel_for(0, operands.filters, 16,
+               [&](int64_t begin, int64_t end) { fold_filter(mixtures, weight, moments, mass, begin, end); });
 }
 
 // Components share nothing: the same bits on any number of threads.
 template <typename T>
 void backward(const Operands& operands, const Tensor& grad_moments, const Tensor& grad_mass, Tensor& grad_weight,
               Tensor& grad_mu, Tensor& grad_sigma) {
-  const int64_t components = operands.components, d = operands.d;
   const auto inverse = operands.inverse<T>();
-  const T *weight = operands.weight.const_data_ptr<T>(), *mu = operands.mu.const_data_ptr<T>();
+  const Mixtures<T> mixtures{operands.components, operands.d, operands.mu.const_data_ptr<T>(), inverse.data()};
+  const T* weight = operands.weight.const_data_ptr<T>();
   const T *moments = grad_moments.const_data_ptr<T>(), *mass = grad_mass.const_data_ptr<T>();
   T* to_weight = grad_weight.mutable_data_ptr<T>();
   T *to_mu = grad_mu.mutable_data_ptr<T>(), *to_sigma = grad_sigma.mutable_data_ptr<T>();
-  parallel_for(0, components, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const int64_t first = c * 2 * d;
-      fold_filter_backward(moments + first, mass + 2 * c, weight + first, mu + c * d, inverse.data() + c * d,
-                           operands.filters, d, components * 2 * d, 2 * components, to_weight + first, to_mu + c * d,
-                           to_sigma + c * d);
-    }
+  parallel_for(0, operands.components, 1, [&](int64_t begin, int64_t end) {
+    fold_filter_backward(mixtures, moments, mass, weight, operands.filters, to_weight, to_mu, to_sigma, begin, end);
   });
 }
 
