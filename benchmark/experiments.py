@@ -49,6 +49,7 @@ class Setting(NamedTuple):
     max_neighbors: int | None = None
     architecture: str | None = None
     splits: str = OWN
+    attributes: str = "labels"
 
     def path(self, folder):
         return experiment_path(folder, "graphs", self)
@@ -83,7 +84,8 @@ def _load(source, *arguments):
 
 def _graphs(source, setting):
     scales = setting.num_scales if setting.network in GIC_NETWORKS else None
-    return _load(source, setting.dataset, scales, setting.max_neighbors, setting.network != "GIC")
+    loops = setting.network != "GIC"
+    return _load(source, setting.dataset, scales, setting.max_neighbors, loops, setting.attributes)
 
 
 def prepare(source, setting):

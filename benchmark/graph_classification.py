@@ -1,7 +1,8 @@
 """Ten-fold graph classification on any data set of the TU collection, under one of three protocols.
 
-Vertex attributes are the one-hot label and the degree, or the degree alone where there are no labels; the degree has zero
-mean and unit variance on the training graphs. Receptive fields are computed once and kept beside the data.
+Vertex attributes are the one-hot label and the degree, or the degree alone where there are no labels, and measured ones on
+request; all numbers have zero mean and unit variance on the training graphs. Receptive fields are computed once and kept
+beside the data.
 
 Every finished fold is written to a JSON file of the output folder, with its curves, and is not made again. `paper` and `gin`
 read the same runs.
@@ -13,6 +14,7 @@ from pathlib import Path
 from .data import add_data_arguments
 from .experiments import OWN, Setting, Source, prepare, read, run_missing
 from .graph_networks import GIC_NETWORKS, NETWORKS
+from .graphs import ATTRIBUTES
 from .protocols import PROTOCOLS, accuracies, percent, summarise
 from .splits import FOLDS
 from .training import RECIPES
@@ -43,6 +45,9 @@ def parse_args():
     add("--dataset", "name in the TU collection", default="MUTAG")
     add("--protocol", "; ".join(f"{name}: {text}" for name, text in PROTOCOLS.items()), choices=PROTOCOLS, default="paper")
     add("--network", "the network", choices=NETWORKS, default="GIC")
+    add(
+        "--attributes", "; ".join(f"{name}: {text}" for name, text in ATTRIBUTES.items()), choices=ATTRIBUTES, default="labels"
+    )
     add("--recipe", "how to optimise", choices=RECIPES, default="default")
     parser.add_argument("--epochs", type=int, help="epochs of a run (default: those of the recipe)")
     add("--num-scales", "K, of GIC", type=int, default=7)
@@ -72,6 +77,7 @@ def make_setting(args):
         args.epochs or RECIPES[args.recipe].epochs,
         args.recipe,
         splits=args.splits.name if args.splits else OWN,
+        attributes=args.attributes,
         **{name: getattr(args, name) for name in names},
     )
 

@@ -11,6 +11,11 @@ from torch_gic import ReceptiveFields
 
 from .data import load_dataset
 
+ATTRIBUTES = {
+    "labels": "the one-hot label and the degree, as in the paper, or the degree alone where there are no labels",
+    "all": "also the measured attributes that a data set has, such as ENZYMES (18) and PROTEINS (1)",
+}
+
 
 class GraphBatch(NamedTuple):
     x: Tensor
@@ -23,7 +28,7 @@ class GraphBatch(NamedTuple):
 class Graphs:
     """The graphs, their receptive fields if the data set has them, and their attributes.
 
-    Attributes are the one-hot label and the degree, or the degree alone where there are no labels.
+    Attributes are the one-hot label and the numbers of a vertex: its degree, and what else was loaded with the data set.
     """
 
     def __init__(self, dataset):
@@ -35,19 +40,20 @@ class Graphs:
         self.fields = _Pairs(data.field_index, data.batch, len(dataset)) if "field_index" in data else None
         self.field_weight = data.field_weight if self.fields else None
         self.graph = data.batch
-        self.labels = data.x if dataset.num_node_labels > 0 else torch.empty(data.num_nodes, 0)
-        self.degree = degree(data.edge_index[1], data.num_nodes)
+        x = torch.empty(data.num_nodes, 0) if data.x is None else data.x
+        measured, self.labels = x.tensor_split([x.size(1) - dataset.num_node_labels], dim=1)  # as PyG has them
+        self.numbers = torch.cat([degree(data.edge_index[1], data.num_nodes).unsqueeze(1), measured], dim=1)
         self.x = None
 
     @property
     def num_features(self):
-        return self.labels.size(1) + 1
+        return self.labels.size(1) + self.numbers.size(1)
 
     def scale(self, training):
-        """Makes the attributes: the degree gets zero mean and unit variance on these graphs, the ones to train on."""
-        known = self.degree[torch.isin(self.graph, training)]
-        scaled = (self.degree - known.mean()) / known.std().clamp(min=1e-6)
-        self.x = torch.cat([self.labels, scaled.unsqueeze(1)], dim=1)
+        """Makes the attributes: numbers get zero mean and unit variance on these graphs, the ones to train on."""
+        known = self.numbers[torch.isin(self.graph, training)]
+        scaled = (self.numbers - known.mean(dim=0)) / known.std(dim=0).clamp(min=1e-6)
+        self.x = torch.cat([self.labels, scaled], dim=1)
 
     def sizes(self):
         return self.node_start.diff()
@@ -89,10 +95,11 @@ def _ranges(start, length):
     return torch.arange(int(length.sum())) + (start - cumsum(length)[:-1]).repeat_interleave(length)
 
 
-def load_graphs(args, name, num_scales=None, max_neighbors=None, add_self_loops=False):
+def load_graphs(args, name, num_scales=None, max_neighbors=None, add_self_loops=False, attributes="labels"):
     """The graphs of a data set, with fields if scales are asked for: these are computed once and kept on disk."""
+    options = {"use_node_attr": attributes == "all"}
     if num_scales is None:
-        return Graphs(load_dataset(args, name))
+        return Graphs(load_dataset(args, name, **options))
     folder = f"fields{num_scales}" + (f"-of-{max_neighbors}" if max_neighbors else "") + ("-loops" if add_self_loops else "")
     fields = ReceptiveFields(num_scales, add_self_loops, max_neighbors)
-    return Graphs(load_dataset(args, name, folder, pre_transform=fields))
+    return Graphs(load_dataset(args, name, folder, pre_transform=fields, **options))

@@ -1,13 +1,14 @@
 """RESULTS.md: what has been collected, beside what the paper prints. All its figures come from the files of runs."""
 
 from pathlib import Path
-from statistics import fmean
 
 from . import printed
 from .experiments import read_all
-from .protocols import PROTOCOLS, compare, fold_means, percent, summarise
+from .protocols import PROTOCOLS, summarise
+from .report_peers import write_attributes, write_mixture, write_peers
 from .report_plot import plot_curves, plot_trends
-from .tables import ANALYSED_NETWORK, ARCHITECTURES, CONVOLUTIONS, MANY, PEERS, SIZES, TABLES
+from .report_text import Report, figures, gain, pair
+from .tables import ANALYSED_NETWORK, ARCHITECTURES, CONVOLUTIONS, SIZES
 from .vertex_report import write_vertices
 
 HEAD = """# Results
@@ -37,45 +38,6 @@ many components as scales, and K of `GIC-plain`. That is `GIC(..., root_weight=F
 Tables 3 to 5, and the paper's optimiser, are about `GIC-plain`. Experiments on a data set may differ in epochs, K and C from
 one table to the next: figures are to be compared inside a table.
 """
-
-
-class Report:
-    """Markdown, section by section."""
-
-    def __init__(self, runs, epochs):
-        self.runs = runs
-        self.epochs = epochs  # in place of those of the tables: a quick trial
-        self.lines = []
-
-    def text(self, text):
-        self.lines += [text.strip(), ""]
-
-    def table(self, columns, rows):
-        lines = [columns, ["---"] * len(columns), *rows]
-        self.lines += [*(f"| {' | '.join(map(str, line))} |" for line in lines), ""]
-
-    def cells(self, name):
-        """The settings and the runs of a table: {dataset: {column: (setting, runs)}}, runs empty where there are none."""
-        make, datasets = TABLES[name]
-        cells = {}
-        for dataset in datasets:
-            settings = make(dataset)
-            if self.epochs:
-                settings = {column: setting._replace(epochs=self.epochs) for column, setting in settings.items()}
-            cells[dataset] = {column: (setting, self.runs.get(setting, {})) for column, setting in settings.items()}
-        return cells
-
-
-def figures(runs, protocol):
-    if not runs:
-        return "-"
-    summary = summarise(runs, protocol)
-    unusual = [f"{summary[name]} {name}" for name, usual in (("folds", 10), ("repeats", 1)) if summary[name] != usual]
-    return percent(summary["mean"], summary["std"]) + (f" ({', '.join(unusual)})" if unusual else "")
-
-
-def pair(printed_figures):
-    return "-" if printed_figures is None else percent(*printed_figures)
 
 
 def write_table1(report):
@@ -133,78 +95,6 @@ def difference(row, theirs, column, base):
     return f"{printed_difference}<br>{gain(row[column][1], row[base][1])}"
 
 
-def gain(runs, base):
-    """The mean difference of `gin` between two experiments, and its p-value."""
-    test = compare(fold_means(runs, "gin"), fold_means(base, "gin")) if runs and base and runs is not base else None
-    if test is None:
-        return "-"
-    return f"**{test['difference']:+.2f}**" + ("" if test["t"] is None else f", {p_value(test['t'])}")
-
-
-def p_value(p):
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def write_peers(report):
-    report.text("## Peers, under the fair protocol")
-    report.text(
-        "Same splits (published, epoch chosen on validation graphs, test graphs seen once), widths, recipe and epochs. Below"
-        " each figure: the mean difference to GIC over the folds, with p-values by t-test and by Wilcoxon, then that to GIC"
-        " with C = K; in brackets, the mean accuracy on validation graphs at the epoch that they choose. Folds share"
-        " training graphs: p is too small."
-    )
-    report.text(
-        "The form of GIC was chosen in some hundred trials on training and validation graphs, nearly all of folds 0 and 1 of"
-        " NCI1 and 0 to 3 of ENZYMES, which are test graphs of other folds; its number of components by the mean of the"
-        " accuracies in brackets (C = 1 or C = K, nearly level), when the test figures of C = K were known, and after some"
-        " forty more trials, most of them on ENZYMES. No setting of the other networks was chosen. So the figures of GIC are"
-        " the more optimistic ones."
-    )
-    rows = []
-    for dataset, cells in report.cells("peers").items():
-        row = [dataset]
-        for network in PEERS:
-            runs = cells[network][1]
-            cell = figures(runs, "fair")
-            if runs:
-                cell += f" [{100 * fmean(run['validation'] for run in runs.values()):.2f}]"
-            for base in ("GIC", MANY):
-                test = compare(fold_means(runs, "fair"), fold_means(cells[base][1], "fair"))
-                if test and test["t"] is not None:
-                    cell += f"<br>{test['difference']:+.2f}, {p_value(test['t'])}, {test['wilcoxon']:.3f}"
-            row.append(cell)
-        sizes = "; ".join(f"{cells[name][0].num_scales}, {cells[name][0].num_components}" for name in PEERS[:3])
-        rows.append([*row, sizes, cells["GIC"][0].epochs])
-    report.table(["", *PEERS, "K, C of the first three", "epochs"], rows)
-
-
-def write_mixture(report):
-    report.text("## Does the mixture work?")
-    report.text(
-        "K = 3 scales. Entropy of Q over log C in each convolution, mean over the folds, before and after training: 1 means"
-        " that all components do the same. Difference to one component in the same network: of `gin`, with the p-value of a"
-        " paired t-test over the folds, which share training graphs: p is too small. Networks that were not run are left out."
-    )
-    rows = []
-    for dataset, cells in report.cells("mixture").items():
-        for column, (setting, runs) in cells.items():
-            if not runs:
-                continue
-            single = next(other for settings, other in cells.values() if settings == setting._replace(num_components=1))
-            row = [dataset, column, *(figures(runs, protocol) for protocol in ("paper", "gin")), gain(runs, single)]
-            size = f"{next(iter(runs.values()))['parameters'] / 1e6:.2f}"
-            rows.append([*row, size, *(entropies(runs, when) for when in ("before", "after"))])
-    columns = ["", "", "`paper`", "`gin`", "difference to C = 1", "million parameters", "entropy before", "after"]
-    report.table(columns, rows)
-
-
-def entropies(runs, when):
-    layers = [run["entropy"][when] for run in runs.values() if "entropy" in run]
-    if not layers:
-        return "-"
-    return ", ".join(f"{sum(values) / len(values):.2f}" for values in zip(*layers, strict=True))
-
-
 def write_recipes(report):
     report.text("## The paper's optimiser")
     report.text(
@@ -237,6 +127,7 @@ def make_report(folder, epochs=None):
     write_beside(report, "table5", title, depths, 8, printed.TABLE5)
     write_peers(report)
     write_mixture(report)
+    write_attributes(report)
     write_recipes(report)
     report.text("## Pictures")
     report.text(f"![Accuracy by K = C and by the number of layers]({folder.name}/trends.png)")
