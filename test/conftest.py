@@ -83,7 +83,8 @@ def permute(data, seed=0):
 
 @pytest.fixture
 def archive(tmp_path):
-    """A data set in the format of the TU collection: rings of 4 or 6 vertices, with labels, in a zip file."""
+    """A data set in the format of the TU collection: rings of 4 or 6 vertices, with labels and two measured
+    attributes, in a zip file."""
     sizes = [4, 6] * 8
     edges, indicator, start = [], [], 1
     for graph, n in enumerate(sizes, start=1):
@@ -96,6 +97,7 @@ def archive(tmp_path):
         "graph_indicator": "\n".join(map(str, indicator)),
         "graph_labels": "\n".join("1" if n == 4 else "-1" for n in sizes),
         "node_labels": "\n".join(str(i % 2) for i in range(len(indicator))),
+        "node_attributes": "\n".join(f"{i % 5}.5, {-3 * i}.0" for i in range(len(indicator))),
     }
     with zipfile.ZipFile(tmp_path / "RINGS.zip", "w") as file:
         for name, text in files.items():

@@ -95,6 +95,20 @@ def test_graphs_equal_those_of_pyg(archive, tmp_path):
     assert part.fields[1].size(0) == part.fields[0].size(1)
 
 
+def test_attributes(archive, tmp_path):
+    """Measured ones come after label and degree, with zero mean and unit variance on the training graphs."""
+    training = torch.tensor([1, 2, 5])
+    few, many = (load_graphs(Arguments(archive, tmp_path), "RINGS", attributes=name) for name in ("labels", "all"))
+    few.scale(training)
+    many.scale(training)
+    assert (few.num_features, many.num_features) == (few.x.size(1), many.x.size(1)) == (3, 5)
+    torch.testing.assert_close(many.x[:, :3], few.x)
+    i = torch.arange(80.0)
+    measured = torch.stack([i % 5 + 0.5, -3 * i], dim=1)
+    known = measured[torch.isin(many.graph, training)]
+    torch.testing.assert_close(many.x[:, 3:], (measured - known.mean(dim=0)) / known.std(dim=0))
+
+
 def test_folds(tmp_path):
     y = torch.arange(40) % 2
     for split in load_folds(None, "ANY", y):
@@ -168,6 +182,7 @@ def test_graph_classification(archive, tmp_path, call):
     (path,) = (tmp_path / "results").glob("graphs-RINGS-GIC-*.json")
     content = json.loads(path.read_text())
     assert content["setting"]["architecture"] == "C(4)-P-FC(4)"
+    assert content["setting"]["attributes"] == "labels"
     first = content["runs"]["0.0"]
     assert len(unpack(first["curves"]["test"])) == len(unpack(first["curves"]["loss"])) == 2
     assert all(0 <= value <= 1 for value in first["entropy"]["before"] + first["entropy"]["after"])
@@ -194,7 +209,8 @@ def test_reproduce_without_data(tmp_path, call):
     assert "| MUTAG | GIC | 94.44 ± 4.30 | not run: `python -m benchmark.reproduce table1 --datasets MUTAG`" in report
     assert json.loads(call("benchmark.reproduce", "--summary", "json", *settings)) == {}
     assert "Expected table2 or one of" in call("benchmark.reproduce", "table9", *settings, fails=True)
-    assert "fair_comparison_splits.zip" in call("benchmark.reproduce", "peers", *settings, fails=True)
+    for table in ("peers", "attributes"):
+        assert "fair_comparison_splits.zip" in call("benchmark.reproduce", table, *settings, fails=True)
 
 
 def test_summary_prefers_the_default_network(tmp_path):
@@ -208,6 +224,9 @@ def test_summary_prefers_the_default_network(tmp_path):
         assert found["paper"]["mean"] == found["gin"]["mean"] == 100 * accuracy
         assert found["paper"]["network"] == content[name].network
     path.unlink()
+    assert summary(tmp_path)["MUTAG"]["paper"]["mean"] == 25.0
+    measured = default._replace(attributes="all", epochs=900)  # other attributes than the paper's do not count
+    measured.path(tmp_path).write_text(json.dumps({"setting": measured._asdict(), "runs": curves([1.0])}))
     assert summary(tmp_path)["MUTAG"]["paper"]["mean"] == 25.0
 
 
