@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.utils import cumsum, degree
@@ -11,8 +12,10 @@ from torch_gic import ReceptiveFields
 
 from .data import load_dataset
 
+DEGREE_CLASSES = 32
 ATTRIBUTES = {
     "labels": "the one-hot label and the degree, as in the paper, or the degree alone where there are no labels",
+    "classes": "also the class of the degree, one-hot, of 32 that are about equally frequent in the training graphs",
     "all": "also the measured attributes that a data set has, such as ENZYMES (18) and PROTEINS (1)",
 }
 
@@ -28,10 +31,11 @@ class GraphBatch(NamedTuple):
 class Graphs:
     """The graphs, their receptive fields if the data set has them, and their attributes.
 
-    Attributes are the one-hot label and the numbers of a vertex: its degree, and what else was loaded with the data set.
+    Attributes are the one-hot label, the numbers of a vertex (its degree, and what else was loaded with the data set) and,
+    if asked for, the class of its degree.
     """
 
-    def __init__(self, dataset):
+    def __init__(self, dataset, with_classes=False):
         data = Batch.from_data_list(list(dataset))
         self.num_classes = dataset.num_classes
         self.y = data.y
@@ -43,17 +47,19 @@ class Graphs:
         x = torch.empty(data.num_nodes, 0) if data.x is None else data.x
         measured, self.labels = x.tensor_split([x.size(1) - dataset.num_node_labels], dim=1)  # as PyG has them
         self.numbers = torch.cat([degree(data.edge_index[1], data.num_nodes).unsqueeze(1), measured], dim=1)
+        self.with_classes = with_classes
         self.x = None
 
     @property
     def num_features(self):
-        return self.labels.size(1) + self.numbers.size(1)
+        return self.labels.size(1) + self.numbers.size(1) + self.with_classes * DEGREE_CLASSES
 
     def scale(self, training):
         """Makes the attributes: numbers get zero mean and unit variance on these graphs, the ones to train on."""
         known = self.numbers[torch.isin(self.graph, training)]
         scaled = (self.numbers - known.mean(dim=0)) / known.std(dim=0).clamp(min=1e-6)
-        self.x = torch.cat([self.labels, scaled], dim=1)
+        classes = [degree_classes(self.numbers[:, 0], known[:, 0])] if self.with_classes else []
+        self.x = torch.cat([self.labels, scaled, *classes], dim=1)
 
     def sizes(self):
         return self.node_start.diff()
@@ -74,6 +80,12 @@ class Graphs:
 
     def batches(self, graphs, batch_size):
         return [self.batch(part) for part in graphs.split(batch_size)]
+
+
+def degree_classes(degree, known):
+    """The class of each degree, one-hot. Each has about as many of the known degrees; none where one degree fills several."""
+    bounds = torch.quantile(known, torch.arange(1, DEGREE_CLASSES) / DEGREE_CLASSES)
+    return F.one_hot(torch.bucketize(degree, bounds), DEGREE_CLASSES).to(degree.dtype)
 
 
 class _Pairs:
@@ -97,9 +109,9 @@ def _ranges(start, length):
 
 def load_graphs(args, name, num_scales=None, max_neighbors=None, add_self_loops=False, attributes="labels"):
     """The graphs of a data set, with fields if scales are asked for: these are computed once and kept on disk."""
-    options = {"use_node_attr": attributes == "all"}
+    options, with_classes = {"use_node_attr": attributes == "all"}, attributes == "classes"
     if num_scales is None:
-        return Graphs(load_dataset(args, name, **options))
+        return Graphs(load_dataset(args, name, **options), with_classes)
     folder = f"fields{num_scales}" + (f"-of-{max_neighbors}" if max_neighbors else "") + ("-loops" if add_self_loops else "")
     fields = ReceptiveFields(num_scales, add_self_loops, max_neighbors)
-    return Graphs(load_dataset(args, name, folder, pre_transform=fields, **options))
+    return Graphs(load_dataset(args, name, folder, pre_transform=fields, **options), with_classes)

@@ -71,7 +71,7 @@ def summary(folder):
     runs = {
         setting: runs
         for setting, runs in read_all(folder).items()
-        if setting.network in networks and setting.attributes == "labels"  # as in the paper
+        if setting.network in networks and setting.attributes != "all"  # as in the paper
     }
     collected = {}
     for setting in sorted(runs, key=lambda setting: (networks.index(setting.network), setting in tabled, setting.epochs)):

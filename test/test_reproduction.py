@@ -13,7 +13,7 @@ from test_benchmark import ROOT, run
 from benchmark import printed
 from benchmark.experiments import Setting, pack, read, unpack
 from benchmark.graph_networks import GIC_NETWORKS, NETWORKS
-from benchmark.graphs import load_graphs
+from benchmark.graphs import DEGREE_CLASSES, degree_classes, load_graphs
 from benchmark.protocols import accuracies, compare, fold_means, summarise
 from benchmark.report import difference, make_report
 from benchmark.reproduce import summary
@@ -107,6 +107,17 @@ def test_attributes(archive, tmp_path):
     measured = torch.stack([i % 5 + 0.5, -3 * i], dim=1)
     known = measured[torch.isin(many.graph, training)]
     torch.testing.assert_close(many.x[:, 3:], (measured - known.mean(dim=0)) / known.std(dim=0))
+
+
+def test_degree_classes():
+    """Equally frequent where degrees differ, few where they do not, and the same for training and other graphs."""
+    known = torch.arange(64.0)
+    counts = degree_classes(known, known).sum(dim=0)
+    assert counts.tolist() == [2.0] * DEGREE_CLASSES
+    classes = degree_classes(torch.tensor([1.0, 2.0, 3.0, 500.0]), torch.tensor([2.0, 2.0, 2.0, 3.0]))
+    assert classes.shape == (4, DEGREE_CLASSES)
+    assert (classes.sum(dim=1) == 1).all()
+    assert (classes.argmax(dim=1).diff() >= 0).all()
 
 
 def test_folds(tmp_path):
