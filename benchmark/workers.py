@@ -1,6 +1,7 @@
 """Many runs at a time, each in a process with one thread: progress, errors that do not end the others, a clean stop."""
 
 import multiprocessing
+import signal
 
 from tqdm import tqdm
 
@@ -27,24 +28,27 @@ def finished(make_run, source, jobs, processes, total, describe):
     """
     if not jobs:
         return
+    done, failures = total - len(jobs), {}
+    # A command that is killed shall end as by Ctrl-C: its processes would go on otherwise, each to the end of its run.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     pool = multiprocessing.get_context("spawn").Pool(min(processes, len(jobs)))
-    progress = tqdm(total=total, initial=total - len(jobs), unit="run", smoothing=0.1)
-    failures = {}
     try:
-        for job, result in pool.imap_unordered(_try, [(make_run, source, job) for job in jobs]):
-            kind = describe(job)
-            if isinstance(result, str):
-                if kind not in failures:
-                    progress.write(f"{kind} failed, and is left out where it does: {result}")
-                failures[kind] = failures.get(kind, 0) + 1
-            else:
-                yield job, result
-                progress.set_postfix_str(kind)
-            progress.update()
+        with tqdm(total=total, initial=done, unit="run", smoothing=0.1) as progress:
+            for job, result in pool.imap_unordered(_try, [(make_run, source, job) for job in jobs]):
+                kind = describe(job)
+                if isinstance(result, str):
+                    if kind not in failures:
+                        progress.write(f"{kind} failed, and is left out where it does: {result}")
+                    failures[kind] = failures.get(kind, 0) + 1
+                else:
+                    yield job, result
+                    progress.set_postfix_str(kind)
+                done += 1
+                progress.update()
     except KeyboardInterrupt:
-        raise SystemExit(f"Stopped with {progress.n} of {total} runs; the same command goes on from there") from None
+        raise SystemExit(f"Stopped with {done} of {total} runs; the same command goes on from there") from None
     finally:
-        progress.close()
         pool.terminate()
+        signal.signal(signal.SIGTERM, before)
     for kind, count in failures.items():
         print(f"{kind} failed in {count} runs")

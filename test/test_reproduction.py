@@ -3,6 +3,10 @@
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -210,6 +214,34 @@ def test_graph_classification(archive, tmp_path, call):
     assert "--num-scales to be at least 1" in call(*command, "--num-scales", 0, fails=True)
     message = call(*command, "--data-url", "file:///no/such/folder", "--root", tmp_path / "new", fails=True)
     assert "Could not get RINGS from file:///no/such/folder" in message
+
+
+def test_a_killed_command_leaves_no_process_behind(archive, tmp_path):
+    command = [sys.executable, "-m", *map(str, classification(archive, tmp_path)), "--epochs", "1000000"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        seen = ""
+        while "0/2" not in seen:  # the progress bar, which ends in no line: now there are processes
+            letter = process.stderr.read(1)
+            assert letter, seen
+            seen += letter
+        process.terminate()
+        assert "Stopped with 0 of 2 runs; the same command goes on from there" in process.communicate(timeout=60)[1]
+        deadline = time.monotonic() + 30
+        while _alive(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not _alive(process.pid)
+    finally:
+        if _alive(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _alive(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_reproduce_without_data(tmp_path, call):
