@@ -37,7 +37,8 @@ ANALYSED_NETWORK = "GIC-plain"  # of which they vary one thing: without root wei
 # Where there are fewer than in table 1; and in table 1 itself, of the network without root weights.
 ANALYSIS_EPOCHS, PEER_EPOCHS, PLAIN_EPOCHS = {"NCI1": 10}, {"NCI1": 20}, {"COLLAB": 10}
 PRINTED_EPOCHS = 300
-LONGER = "GIC, 300 epochs"  # as many as in the paper, on the one set where fewer miss its figure by less than a graph
+GIC_EPOCHS = {"PTC": PRINTED_EPOCHS}  # of GIC in table 1, where the epochs of the budget miss the printed figure
+FEWER = "GIC, fewer epochs"  # those
 SCALED = "GIC, degree as a number"  # where the budget has it as a class too
 SIZES = (1, 3, 5, 7)  # table 4
 COMPONENTS = (1, 3, 5, 7)  # at a fixed number of scales
@@ -86,11 +87,11 @@ def setting(
 
 
 def table1(dataset):
-    longer = {LONGER: setting(dataset, epochs=PRINTED_EPOCHS)} if dataset == "PTC" else {}
+    fewer = {FEWER: setting(dataset)} if dataset in GIC_EPOCHS else {}
     scaled = {SCALED: setting(dataset, attributes="labels")} if BUDGETS[dataset].attributes == "classes" else {}
     return {
-        "GIC": setting(dataset),
-        **longer,
+        "GIC": setting(dataset, epochs=GIC_EPOCHS.get(dataset)),
+        **fewer,
         **scaled,
         MANY: setting(dataset, size=BUDGETS[dataset].size),
         ANALYSED_NETWORK: setting(dataset, ANALYSED_NETWORK, epochs=PLAIN_EPOCHS.get(dataset)),
