@@ -66,7 +66,8 @@ def write_table1(report):
     report.text(
         "COLLAB: the degree became a class too (one-hot, one of 32 that are about equally frequent in the training graphs)"
         " after four folds with the degree as a number alone had been tested. It was chosen among five forms of the degree by"
-        " validation graphs of the published splits (one or two folds, four or eight epochs), which are test graphs here. PTC: the 300 epochs of the paper were run after 100 had missed its figure."
+        " validation graphs of the published splits (one or two folds, four or eight epochs), which are test graphs here."
+        " PTC: the 300 epochs of the paper were run after 100 had missed its figure."
     )
     report.text("The printed table in full; all columns but GIC were quoted by the paper from others:")
     names = list(next(iter(printed.TABLE1.values())))
