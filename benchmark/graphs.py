@@ -15,7 +15,7 @@ from .data import load_dataset
 DEGREE_CLASSES = 32
 ATTRIBUTES = {
     "labels": "the one-hot label and the degree, as in the paper, or the degree alone where there are no labels",
-    "classes": "also the class of the degree, one-hot, of 32 that are about equally frequent in the training graphs",
+    "classes": f"also the class of the degree, one-hot, of {DEGREE_CLASSES} about equally frequent in the training graphs",
     "all": "also the measured attributes that a data set has, such as ENZYMES (18) and PROTEINS (1)",
 }
 

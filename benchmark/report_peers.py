@@ -7,6 +7,24 @@ from .report_text import entropies, figures, gain, p_value
 from .tables import MANY, PEERS
 
 
+def fair_gain(runs, base):
+    """The mean difference of `fair` between two experiments, and its p-values; None of an experiment and itself."""
+    test = compare(fold_means(runs, "fair"), fold_means(base, "fair"))
+    if test is None or test["t"] is None:
+        return None
+    return f"{test['difference']:+.2f}, {p_value(test['t'])}, {test['wilcoxon']:.3f}"
+
+
+def validation(runs):
+    """The mean accuracy on validation graphs at the epoch that they choose."""
+    return f"{100 * fmean(run['validation'] for run in runs.values()):.2f}"
+
+
+def millions(runs):
+    """The number of parameters."""
+    return f"{next(iter(runs.values()))['parameters'] / 1e6:.2f}"
+
+
 def write_peers(report):
     report.text("## Peers, under the fair protocol")
     report.text(
@@ -29,12 +47,9 @@ def write_peers(report):
             runs = cells[network][1]
             cell = figures(runs, "fair")
             if runs:
-                cell += f" [{100 * fmean(run['validation'] for run in runs.values()):.2f}]"
-            for base in ("GIC", MANY):
-                test = compare(fold_means(runs, "fair"), fold_means(cells[base][1], "fair"))
-                if test and test["t"] is not None:
-                    cell += f"<br>{test['difference']:+.2f}, {p_value(test['t'])}, {test['wilcoxon']:.3f}"
-            row.append(cell)
+                cell += f" [{validation(runs)}]"
+            gains = [fair_gain(runs, cells[base][1]) for base in ("GIC", MANY)]
+            row.append("<br>".join([cell, *filter(None, gains)]))
         sizes = "; ".join(f"{cells[name][0].num_scales}, {cells[name][0].num_components}" for name in PEERS[:3])
         rows.append([*row, sizes, cells["GIC"][0].epochs])
     report.table(["", *PEERS, "K, C of the first three", "epochs"], rows)
@@ -54,8 +69,7 @@ def write_mixture(report):
                 continue
             single = next(other for settings, other in cells.values() if settings == setting._replace(num_components=1))
             row = [dataset, column, *(figures(runs, protocol) for protocol in ("paper", "gin")), gain(runs, single)]
-            size = f"{next(iter(runs.values()))['parameters'] / 1e6:.2f}"
-            rows.append([*row, size, *(entropies(runs, when) for when in ("before", "after"))])
+            rows.append([*row, millions(runs), *(entropies(runs, when) for when in ("before", "after"))])
     columns = ["", "", "`paper`", "`gin`", "difference to C = 1", "million parameters", "entropy before", "after"]
     report.table(columns, rows)
 
@@ -75,12 +89,7 @@ def write_attributes(report):
             if not runs:
                 continue
             name = f"{setting.network}, C = {setting.num_components}" if setting.num_components else column
-            test = compare(fold_means(runs, "fair"), fold_means(base, "fair")) if base and runs is not base else None
-            known = test and test["t"] is not None
-            change = f"{test['difference']:+.2f}, {p_value(test['t'])}, {test['wilcoxon']:.3f}" if known else "-"
-            validation = f"{100 * fmean(run['validation'] for run in runs.values()):.2f}"
-            size = f"{next(iter(runs.values()))['parameters'] / 1e6:.2f}"
-            idle = (entropies(runs, when) for when in ("before", "after"))
-            rows.append([dataset, name, figures(runs, "fair"), validation, change, size, *idle, setting.epochs])
+            row = [dataset, name, figures(runs, "fair"), validation(runs), fair_gain(runs, base) or "-", millions(runs)]
+            rows.append([*row, *(entropies(runs, when) for when in ("before", "after")), setting.epochs])
     columns = ["", "network", "`fair`", "on validation graphs", "difference to GIC, C = 1", "million parameters"]
     report.table([*columns, "entropy before", "after", "epochs"], rows)
