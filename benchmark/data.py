@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from filelock import FileLock
 from torch_geometric.datasets import TUDataset
 
 
@@ -15,8 +16,11 @@ def load_dataset(args, name, folder="", **options):
     """A data set of the TU collection, kept in a folder of `args.root`, from `args.data_url` or from where PyG finds it."""
     if args.data_url:
         TUDataset.url = args.data_url.rstrip("/")
+    root = args.root / folder
     try:
-        return TUDataset(args.root / folder, name, **options)
+        root.mkdir(parents=True, exist_ok=True)
+        with FileLock(root / f"{name}.lock"):  # of two commands at a time, one unpacks and the other waits
+            return TUDataset(root, name, **options)
     except Exception as error:  # PyG and the file systems behind it raise what they like
         raise SystemExit(
             f"Could not get {name} from {TUDataset.url}: {error}\n"

@@ -8,13 +8,16 @@ import subprocess
 import sys
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 from test_benchmark import ROOT, run
+from torch_geometric.datasets import TUDataset
 
 from benchmark import printed
+from benchmark.data import load_dataset
 from benchmark.experiments import Setting, pack, read, unpack
 from benchmark.graph_networks import GIC_NETWORKS, NETWORKS
 from benchmark.graphs import DEGREE_CLASSES, degree_classes, load_graphs
@@ -214,6 +217,21 @@ def test_graph_classification(archive, tmp_path, call):
     assert "--num-scales to be at least 1" in call(*command, "--num-scales", 0, fails=True)
     message = call(*command, "--data-url", "file:///no/such/folder", "--root", tmp_path / "new", fails=True)
     assert "Could not get RINGS from file:///no/such/folder" in message
+
+
+def test_commands_at_a_time_unpack_data_once(archive, tmp_path, monkeypatch):
+    made, download = [], TUDataset.download
+
+    def slow_download(dataset):
+        made.append(dataset)
+        time.sleep(0.2)  # the others arrive
+        download(dataset)
+
+    monkeypatch.setattr(TUDataset, "download", slow_download)
+    arguments = Arguments(archive, tmp_path / "data")
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: len(load_dataset(arguments, "RINGS")), range(3)))
+    assert (found, len(made)) == ([16, 16, 16], 1)
 
 
 def test_a_killed_command_leaves_no_process_behind(archive, tmp_path):
