@@ -7,8 +7,9 @@ from .experiments import read_all
 from .protocols import PROTOCOLS, summarise
 from .report_peers import write_attributes, write_mixture, write_peers
 from .report_plot import plot_curves, plot_trends
-from .report_text import Report, figures, gain, pair
-from .tables import ANALYSED_NETWORK, ARCHITECTURES, CONVOLUTIONS, SIZES
+from .report_text import Report, figures, pair
+from .report_trends import write_analyses, write_trends
+from .tables import ANALYSED_NETWORK
 from .vertex_report import write_vertices
 
 HEAD = """# Results
@@ -74,36 +75,6 @@ def write_table1(report):
     report.table(["", *names], [[dataset, *map(pair, row.values())] for dataset, row in printed.TABLE1.items()])
 
 
-def write_beside(report, name, title, labels, base, theirs):
-    """A table of the paper: in each cell its figure, then ours under both protocols of the same runs. Then what the columns,
-    which have these labels, differ from the one that is the network of table 1: does the trend of the paper hold?"""
-    report.text(f"## {title}")
-    others = {column: label for column, label in labels.items() if column != base}
-    rows, differences = [], []
-    for dataset, row in report.cells(name).items():
-        minutes = sum(run["seconds"] for _, runs in row.values() for run in runs.values()) / 60
-        values = []
-        for column in labels:
-            runs = row[column][1]
-            ours = f"{figures(runs, 'paper')} / {figures(runs, 'gin')}" if runs else "-"
-            values.append(f"{pair(theirs[dataset].get(column))}<br>**{ours}**")
-        epochs = next(iter(row.values()))[0].epochs
-        rows.append([dataset, *values, epochs, f"{minutes:.0f}"])
-        differences.append([dataset, *(difference(row, theirs[dataset], column, base) for column in others)])
-    report.text("Printed, and below it ours: `paper` / `gin`.")
-    report.table(["", *labels.values(), "epochs", "minutes"], rows)
-    report.text(
-        f"Difference to {labels[base]}: printed, and below it ours (`gin`) with the p-value of a paired t-test over the folds,"
-        " which share training graphs: p is too small."
-    )
-    report.table(["", *others.values()], differences)
-
-
-def difference(row, theirs, column, base):
-    printed_difference = f"{theirs[column][0] - theirs[base][0]:+.2f}" if column in theirs else "-"
-    return f"{printed_difference}<br>{gain(row[column][1], row[base][1])}"
-
-
 def write_recipes(report):
     report.text("## The paper's optimiser")
     report.text(
@@ -124,16 +95,8 @@ def make_report(folder, epochs=None):
     report.text(HEAD.replace("FOLDER", folder.name) + protocols + "\n" + ABOUT)
     write_table1(report)
     write_vertices(report, folder)
-    names = {"ChebNet-VIGMM": "ChebNet + VI-GMM", "GCN-VIGMM": "GCN + VI-GMM", "GIC-flat": "GIC-plain without VI-GMM"}
-    names["GIC-laplacian"] = "GIC-plain, printed kernel"
-    convolutions = {column: names.get(column, column) for column in CONVOLUTIONS}
-    theirs = {dataset: {**row, ANALYSED_NETWORK: row["GIC"]} for dataset, row in printed.TABLE3.items()}
-    write_beside(report, "table3", "Table 3: convolution and coarsening", convolutions, ANALYSED_NETWORK, theirs)
-    sizes = {size: f"K = C = {size}" for size in SIZES}
-    write_beside(report, "table4", f"Table 4: scales and components of {ANALYSED_NETWORK}", sizes, 7, printed.TABLE4)
-    depths = {depth: f"N = {depth}" for depth in ARCHITECTURES}
-    title = f"Table 5: layers of {ANALYSED_NETWORK}, of which none, one, two and three are convolutions"
-    write_beside(report, "table5", title, depths, 8, printed.TABLE5)
+    write_analyses(report)
+    write_trends(report)
     write_peers(report)
     write_mixture(report)
     write_attributes(report)

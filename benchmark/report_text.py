@@ -43,9 +43,14 @@ def pair(printed_figures):
     return "-" if printed_figures is None else percent(*printed_figures)
 
 
+def compare_folds(runs, base):
+    """Two experiments by `gin`; None of an experiment and itself, and where one has not been run."""
+    return compare(fold_means(runs, "gin"), fold_means(base, "gin")) if runs and base and runs is not base else None
+
+
 def gain(runs, base):
     """The mean difference of `gin` between two experiments, and its p-value."""
-    test = compare(fold_means(runs, "gin"), fold_means(base, "gin")) if runs and base and runs is not base else None
+    test = compare_folds(runs, base)
     if test is None:
         return "-"
     return f"**{test['difference']:+.2f}**" + ("" if test["t"] is None else f", {p_value(test['t'])}")

@@ -22,7 +22,8 @@ from benchmark.experiments import Setting, pack, read, unpack
 from benchmark.graph_networks import GIC_NETWORKS, NETWORKS
 from benchmark.graphs import DEGREE_CLASSES, degree_classes, load_graphs
 from benchmark.protocols import accuracies, compare, fold_means, summarise
-from benchmark.report import difference, make_report
+from benchmark.report import make_report
+from benchmark.report_trends import difference, mean_gain, over_datasets, verdict
 from benchmark.reproduce import summary
 from benchmark.splits import load_folds, load_splits, stratified_folds
 from benchmark.tables import TABLES, setting
@@ -78,6 +79,17 @@ def test_difference():
     theirs = {1: (60.0, 2.0), 7: (70.5, 1.0)}
     assert difference(row, theirs, 1, 7) == "-10.50<br>**-37.50**, p = 0.205"  # t = 3 with one degree of freedom
     assert difference(row, theirs, 3, 7) == "-<br>-"
+
+
+def test_trends():
+    paper = over_datasets({"MUTAG": -3.0, "PTC": -1.0, "NCI1": -2.0})
+    assert mean_gain(paper) == "-2.00, p = 0.074"  # t = 2 sqrt(3) with two degrees of freedom
+    assert verdict(paper, over_datasets({"MUTAG": -6.0, "PTC": -5.0, "NCI1": -6.0})) == "found"
+    assert verdict(paper, over_datasets({"MUTAG": 6.0, "PTC": 5.0, "NCI1": 6.0})) == "reversed"
+    assert verdict(paper, over_datasets({"MUTAG": -6.0, "PTC": 5.0, "NCI1": 6.0})) == "not found"
+    one = over_datasets({"MUTAG": -6.0})
+    assert (mean_gain(one), verdict(paper, one)) == ("-6.00", "-")  # no test of a single data set
+    assert (mean_gain(over_datasets({})), verdict(paper, over_datasets({}))) == ("-", "-")
 
 
 def test_curves_keep_their_numbers():

@@ -1,0 +1,137 @@
+"""Tables 3 to 5 of the paper, which take the network apart, and whether their trends are found here too."""
+
+from typing import NamedTuple
+
+from . import printed
+from .protocols import compare
+from .report_text import compare_folds, figures, gain, p_value, pair
+from .tables import ANALYSED_NETWORK, ARCHITECTURES, SIZES
+
+SIGNIFICANT = 0.05
+
+
+class Analysis(NamedTuple):
+    """A table of the paper. Its columns are networks; one is whole, the others are changed in one thing."""
+
+    name: str
+    title: str
+    labels: dict  # of the columns
+    base: object  # the column that the others are compared with
+    printed: dict  # {dataset: {column: (mean, deviation)}}
+
+    def others(self):
+        return {column: label for column, label in self.labels.items() if column != self.base}
+
+
+CONVOLUTION_LABELS = {
+    "ChebNet-VIGMM": "ChebNet + VI-GMM",
+    "GCN-VIGMM": "GCN + VI-GMM",
+    "GIC-flat": f"{ANALYSED_NETWORK} without VI-GMM",
+    ANALYSED_NETWORK: ANALYSED_NETWORK,
+    "GIC-laplacian": f"{ANALYSED_NETWORK}, printed kernel",
+}
+ANALYSES = [
+    Analysis(
+        "table3",
+        "Table 3: convolution and coarsening",
+        CONVOLUTION_LABELS,
+        ANALYSED_NETWORK,
+        {dataset: {**row, ANALYSED_NETWORK: row["GIC"]} for dataset, row in printed.TABLE3.items()},
+    ),
+    Analysis(
+        "table4",
+        f"Table 4: scales and components of {ANALYSED_NETWORK}",
+        {size: f"K = C = {size}" for size in SIZES},
+        7,
+        printed.TABLE4,
+    ),
+    Analysis(
+        "table5",
+        f"Table 5: layers of {ANALYSED_NETWORK}, of which none, one, two and three are convolutions",
+        {depth: f"N = {depth}" for depth in ARCHITECTURES},
+        8,
+        printed.TABLE5,
+    ),
+]
+
+
+def write_analyses(report):
+    """In each cell the figure of the paper, then ours under both protocols of the same runs. Then the differences to the
+    whole network."""
+    for analysis in ANALYSES:
+        report.text(f"## {analysis.title}")
+        rows, differences = [], []
+        for dataset, row in report.cells(analysis.name).items():
+            theirs = analysis.printed[dataset]
+            minutes = sum(run["seconds"] for _, runs in row.values() for run in runs.values()) / 60
+            values = []
+            for column in analysis.labels:
+                runs = row[column][1]
+                ours = f"{figures(runs, 'paper')} / {figures(runs, 'gin')}" if runs else "-"
+                values.append(f"{pair(theirs.get(column))}<br>**{ours}**")
+            epochs = next(iter(row.values()))[0].epochs
+            rows.append([dataset, *values, epochs, f"{minutes:.0f}"])
+            differences.append([dataset, *(difference(row, theirs, column, analysis.base) for column in analysis.others())])
+        report.text("Printed, and below it ours: `paper` / `gin`.")
+        report.table(["", *analysis.labels.values(), "epochs", "minutes"], rows)
+        report.text(
+            f"Difference to {analysis.labels[analysis.base]}: printed, and below it ours (`gin`) with the p-value of a paired"
+            " t-test over the folds, which share training graphs: p is too small."
+        )
+        report.table(["", *analysis.others().values()], differences)
+
+
+def difference(row, theirs, column, base):
+    printed_difference = f"{theirs[column][0] - theirs[base][0]:+.2f}" if column in theirs else "-"
+    return f"{printed_difference}<br>{gain(row[column][1], row[base][1])}"
+
+
+def write_trends(report):
+    report.text("## Do the trends of the paper hold?")
+    report.text(
+        "Tables 3 to 5 in short: what a changed network gains or loses beside the whole one, as a mean over the data sets that"
+        " both were run on, with the p-value of a t-test over these data sets; printed, and ours (`gin`). Then the data sets"
+        f" on which it is worse or better by the tests over the folds above (p < {SIGNIFICANT}). A trend is `found` if ours"
+        f" has the sign of the printed one and p < {SIGNIFICANT} over the data sets, `reversed` if it has the other sign and"
+        " such a p, else `not found`. With five data sets, a test can find large effects only."
+    )
+    rows = []
+    for analysis in ANALYSES:
+        cells = report.cells(analysis.name)
+        for column, label in analysis.others().items():
+            theirs = {dataset: row for dataset, row in analysis.printed.items() if column in row}
+            paper = over_datasets({dataset: row[column][0] - row[analysis.base][0] for dataset, row in theirs.items()})
+            tests = {dataset: compare_folds(row[column][1], row[analysis.base][1]) for dataset, row in cells.items()}
+            tests = {dataset: test for dataset, test in tests.items() if test}
+            ours = over_datasets({dataset: test["difference"] for dataset, test in tests.items()})
+            signs = [
+                ", ".join(name for name, test in tests.items() if sign * test["difference"] > 0 and significant(test)) or "-"
+                for sign in (-1, 1)
+            ]
+            rows.append([label, mean_gain(paper), mean_gain(ours), len(tests), *signs, verdict(paper, ours)])
+    columns = ["", "printed", "ours", "data sets", "worse on", "better on", "trend"]
+    report.table(columns, rows)
+
+
+def over_datasets(differences):
+    """The mean difference, and its p-values with a data set as one observation; None of no data set."""
+    return compare(differences, dict.fromkeys(differences, 0.0))
+
+
+def significant(test):
+    return test["t"] is not None and test["t"] < SIGNIFICANT
+
+
+def mean_gain(test):
+    if test is None:
+        return "-"
+    return f"{test['difference']:+.2f}" + ("" if test["t"] is None else f", {p_value(test['t'])}")
+
+
+def verdict(paper, ours):
+    """Of a trend, by its tests over the data sets in the paper and here; none without a test."""
+    if paper is None or ours is None or ours["t"] is None:
+        return "-"
+    if not significant(ours):
+        return "not found"
+    return "found" if ours["difference"] * paper["difference"] > 0 else "reversed"
