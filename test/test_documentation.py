@@ -52,3 +52,10 @@ def test_the_version_stands_in_one_place():
     assert newest[1] == torch_gic.__version__
     for name in ("pyproject.toml", "setup.py", "CITATION.cff", "docs/conf.py"):
         assert torch_gic.__version__ not in (ROOT / name).read_text(), name
+
+
+@pytest.mark.parametrize(("figure", "least"), [(r"\d+\.\d\d ± \d+\.\d\d", 50), (r"[+-]\d+\.\d\d, p [=<] \d\.\d+", 15)])
+def test_accuracies_of_the_readme_are_those_of_the_results(figure, least):
+    found, results = (re.findall(figure, (ROOT / name).read_text()) for name in ("README.md", "benchmark/RESULTS.md"))
+    assert len(found) >= least
+    assert not set(found) - set(results)
