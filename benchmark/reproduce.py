@@ -6,8 +6,8 @@ networks under the fair protocol; mixture: does it matter how many components th
 same of attributes that labels and degree do not tell; recipes: the paper's optimiser.
 
 Runs that are there are not made again; stop at any time and go on later. A data set that cannot be had is left out. Peers and
-attributes need --splits with the splits of "A Fair Comparison of Graph Neural Networks for Graph Classification", as a zip
-file of that name.
+attributes need --splits fair_comparison_splits.zip, with the splits of "A Fair Comparison of Graph Neural Networks for Graph
+Classification": docs/tables.md says how to make it.
 """
 
 import argparse
