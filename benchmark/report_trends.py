@@ -90,9 +90,9 @@ def write_trends(report):
         "Tables 3 to 5 in short: what a changed network gains or loses beside the whole one, as a mean over the data sets on"
         " which both were run, with the p-value of a t-test over these data sets: printed, and ours (`gin`). Then the data"
         " sets on which ours is worse or better by the tests over the folds above (p < 0.05, of some fifty tests). A trend is"
-        " `found` if both means have the same sign and p < 0.05, `reversed` if both have such a p and not the same sign, `not"
-        " found` if only the printed one has, `unclear in print` if that has not. With five data sets, only large and uniform"
-        " effects have such a p. `-`: not printed, or not yet run on all data sets."
+        " `found` if ours has the sign of the printed one and p < 0.05 over the data sets, `reversed` if it has the other sign"
+        " and such a p; else it is `not found`, or `unclear in print` if the printed one has no such p either. With five data"
+        " sets, only large or uniform effects have such a p. `-`: not printed, or not yet run on all data sets."
     )
     rows = []
     for analysis in ANALYSES:
@@ -131,8 +131,6 @@ def verdict(paper, ours):
     """Of a trend, by its tests over the data sets in the paper and here."""
     if paper is None:
         return "-"
-    if not significant(paper):
-        return "unclear in print"
-    if not significant(ours):
-        return "not found"
-    return "found" if ours["difference"] * paper["difference"] > 0 else "reversed"
+    if significant(ours):
+        return "found" if ours["difference"] * paper["difference"] > 0 else "reversed"
+    return "not found" if significant(paper) else "unclear in print"
