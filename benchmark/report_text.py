@@ -50,10 +50,14 @@ def compare_folds(runs, base):
 
 def gain(runs, base):
     """The mean difference of `gin` between two experiments, and its p-value."""
-    test = compare_folds(runs, base)
+    return difference_text(compare_folds(runs, base), mark="**")
+
+
+def difference_text(test, mark=""):
+    """The mean difference of a comparison, and its p-value if there is one."""
     if test is None:
         return "-"
-    return f"**{test['difference']:+.2f}**" + ("" if test["t"] is None else f", {p_value(test['t'])}")
+    return f"{mark}{test['difference']:+.2f}{mark}" + ("" if test["t"] is None else f", {p_value(test['t'])}")
 
 
 def p_value(p):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from . import printed
 from .protocols import compare
-from .report_text import compare_folds, figures, gain, p_value, pair
+from .report_text import compare_folds, difference_text, figures, gain, pair
 from .tables import ANALYSED_NETWORK, ARCHITECTURES, SIZES
 
 
@@ -108,7 +108,7 @@ def write_trends(report):
                 for sign in (-1, 1)
             ]
             trend = verdict(paper, ours) if len(tests) == len(cells) else "-"
-            rows.append([label, mean_gain(paper), mean_gain(ours), len(tests), *signs, trend])
+            rows.append([label, difference_text(paper), difference_text(ours), len(tests), *signs, trend])
     report.table(["", "printed", "ours", "data sets", "worse on", "better on", "trend"], rows)
 
 
@@ -119,12 +119,6 @@ def over_datasets(differences):
 
 def significant(test):
     return test["t"] is not None and test["t"] < 0.05
-
-
-def mean_gain(test):
-    if test is None:
-        return "-"
-    return f"{test['difference']:+.2f}" + ("" if test["t"] is None else f", {p_value(test['t'])}")
 
 
 def verdict(paper, ours):

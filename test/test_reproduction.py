@@ -25,7 +25,8 @@ from benchmark.graph_networks import GIC_NETWORKS, NETWORKS
 from benchmark.graphs import DEGREE_CLASSES, degree_classes, load_graphs
 from benchmark.protocols import accuracies, compare, fold_means, summarise
 from benchmark.report import make_report
-from benchmark.report_trends import difference, mean_gain, over_datasets, verdict
+from benchmark.report_text import difference_text
+from benchmark.report_trends import difference, over_datasets, verdict
 from benchmark.reproduce import summary
 from benchmark.splits import load_folds, load_splits, stratified_folds
 from benchmark.tables import TABLES, setting
@@ -85,15 +86,15 @@ def test_difference():
 
 def test_trends():
     faint = over_datasets({"MUTAG": -3.0, "PTC": -1.0, "NCI1": -2.0})
-    assert mean_gain(faint) == "-2.00, p = 0.074"  # t = 2 sqrt(3) with two degrees of freedom
+    assert difference_text(faint) == "-2.00, p = 0.074"  # t = 2 sqrt(3) with two degrees of freedom
     worse = over_datasets({"MUTAG": -6.0, "PTC": -5.0, "NCI1": -6.0})
     better = over_datasets({"MUTAG": 6.0, "PTC": 5.0, "NCI1": 6.0})
     verdicts = [verdict(worse, ours) for ours in (worse, better, faint)]
     assert verdicts == ["found", "reversed", "not found"]
     assert [verdict(paper, faint) for paper in (faint, None)] == ["unclear in print", "-"]
     assert verdict(faint, worse) == "found"
-    assert mean_gain(over_datasets({"MUTAG": -6.0})) == "-6.00"  # no test of a single data set
-    assert mean_gain(over_datasets({})) == "-"
+    assert difference_text(over_datasets({"MUTAG": -6.0})) == "-6.00"  # no test of a single data set
+    assert difference_text(over_datasets({})) == "-"
 
 
 def test_curves_keep_their_numbers():
