@@ -20,7 +20,7 @@ import torch_geometric
 
 import torch_gic
 
-from .graph_networks import GIC_NETWORKS, NETWORKS
+from .graph_networks import GIC_NETWORKS, NETWORKS, WITHOUT_LOOPS
 from .graphs import load_graphs
 from .mixture import layer_entropies
 from .splits import load_folds, load_splits
@@ -84,7 +84,7 @@ def _load(source, *arguments):
 
 def _graphs(source, setting):
     scales = setting.num_scales if setting.network in GIC_NETWORKS else None
-    loops = setting.network != "GIC"
+    loops = setting.network not in WITHOUT_LOOPS
     return _load(source, setting.dataset, scales, setting.max_neighbors, loops, setting.attributes)
 
 

@@ -17,6 +17,7 @@ from .pooling_networks import TGPool
 WIDTHS = [int(size) for kind, size in parse_architecture(DEFAULT) if kind == "C"]
 RATIO = 0.5  # of all poolings
 HIDDEN = 256  # of the fully connected layer
+EM_STEPS = 30
 
 
 class FlatGIC(torch.nn.Module):
@@ -42,7 +43,18 @@ class FlatGIC(torch.nn.Module):
 
 def _gic(graphs, training, setting, **options):
     architecture = setting.architecture or DEFAULT
-    return GIC(graphs.num_features, graphs.num_classes, architecture, **_mixture(setting), **options)
+    return GIC(graphs.num_features, graphs.num_classes, architecture, **{**_mixture(setting), **options})
+
+
+def _fitted(graphs, training, setting):
+    """Components in the first convolution alone, where channels are few. EM fits them to the attributes of the training
+    graphs, which are no samples of a normal distribution: components that start at random would be idle."""
+    convolutions = [layer for layer in parse_architecture(setting.architecture or DEFAULT) if layer.kind == "C"]
+    components = [setting.num_components, *[1] * (len(convolutions) - 1)]
+    model = _gic(graphs, training, setting, num_components=components, add_self_loops=False)
+    known = graphs.batch(training)
+    model.layers[0].init_from_data(known.x, known.edge_index, fields=known.fields, num_iterations=EM_STEPS)
+    return model
 
 
 def _printed(graphs, training, setting):
@@ -99,9 +111,11 @@ def _sage(in_channels, out_channels):
     return ConvBlock(SAGEConv(in_channels, out_channels), weighted=False)
 
 
-# name: factory(graphs, training graphs, setting). All but the default one have self-loops in the fields, and no root weights.
+# name: factory(graphs, training graphs, setting). All but the first two have self-loops in the fields, and no root weights.
+WITHOUT_LOOPS = ("GIC", "GIC-fitted")
 GIC_NETWORKS = {
     "GIC": lambda *arguments: _gic(*arguments, add_self_loops=False),
+    "GIC-fitted": _fitted,
     "GIC-plain": lambda *arguments: _gic(*arguments, root_weight=False),
     "GIC-printed": _printed,
     "GIC-laplacian": lambda *arguments: _gic(*arguments, root_weight=False, kernel="laplacian"),

@@ -25,6 +25,16 @@ def test_notation():
     assert parse_architecture("P-FC(2)") == [Layer("P", None), Layer("FC", 2)]
 
 
+def test_components_of_each_convolution():
+    model = network(num_components=(5, 1))
+    assert [layer.num_components for layer in model.layers if isinstance(layer, GICConv)] == [5, 1]
+    assert [readout.encode.num_components for readout in model.readouts] == [5, 1]
+    with pytest.raises(ValueError, match=r"'num_components' .* one for each of 2 convolutions \(got \[5, 1, 1\]\)"):
+        network(num_components=[5, 1, 1])
+    with pytest.raises(ValueError, match="'num_components' to be at least 1"):
+        network(num_components=(5, 0))
+
+
 @pytest.mark.parametrize(
     ("architecture", "message"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 PRINTED = "C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)"
@@ -42,3 +43,12 @@ def parse_architecture(architecture: str) -> list[Layer]:
             f"Expected 'architecture' {architecture!r}, which coarsens, to end its coarsening with a P without a ratio"
         )
     return layers
+
+
+def per_convolution(value: int | Sequence[int], name: str, layers: list[Layer]) -> list[int]:
+    """A number for each convolution, from one for all or one for each."""
+    count = sum(layer.kind == "C" for layer in layers)
+    values = list(value) if isinstance(value, Sequence) else [value] * count
+    if len(values) != count:
+        raise ValueError(f"Expected {name!r} to be a number, or one for each of {count} convolutions (got {value})")
+    return values

@@ -14,6 +14,8 @@ from torch_gic._checks import check_at_least, check_features, check_fields
 from torch_gic.ops import component_posterior, gaussian_encode, gaussian_filter
 
 MIN_SIGMA = 1e-3  # the encoding divides by sigma: a component that settles on one point must not take it to zero
+FITTED = 4096  # vertices at most, by which EM fits the mixtures: a sample of them tells where they are
+MIN_PI = 1e-4  # of a component that EM leaves without vertices
 
 
 class GaussianMixture(torch.nn.Module):
@@ -65,20 +67,43 @@ class GaussianMixture(torch.nn.Module):
             self._set_sigma(torch.full_like(self.rho, self.in_channels**self.sigma_exponent))
 
     @torch.no_grad()
-    def init_from_data(self, x: Tensor, generator: torch.Generator | None = None) -> None:
+    def init_from_data(self, x: Tensor, generator: torch.Generator | None = None, num_iterations: int = 0) -> None:
         """Means drawn from ``x`` itself, deviations from its spread in each channel (a tenth of the overall spread at
-        least: a channel that happens to be constant here need not be so in the next batch)."""
+        least: a channel that happens to be constant here need not be so in the next batch), then so many steps of EM."""
         self.materialize(x)
+        check_at_least(num_iterations, "num_iterations", 0)
         if x.size(0) == 0:
             raise ValueError("Expected 'x' to hold at least one vertex (got none)")
         count = self.num_scales * self.num_components
         row = torch.randint(x.size(0), (count,), generator=generator, device=x.device)
         spread = x.std(dim=0, unbiased=False)
-        sigma = spread.clamp(min=max(0.1 * float(spread.square().mean().sqrt()), 2 * MIN_SIGMA))
+        smallest = max(0.1 * float(spread.square().mean().sqrt()), 2 * MIN_SIGMA)
+        sigma = spread.clamp(min=smallest)
         # Members of a discrete attribute set coincide: a little noise tells components with equal means apart.
         noise = torch.randn(count, x.size(1), generator=generator, device=x.device, dtype=x.dtype)
         self.mu.copy_((x[row] + 0.1 * sigma * noise).view_as(self.mu))
         self._set_sigma(sigma.expand_as(self.rho))
+        torch.nn.init.zeros_(self.alpha)
+        if num_iterations > 0 and x.size(0) > FITTED:
+            x = x[torch.randint(x.size(0), (FITTED,), generator=generator, device=x.device)]
+        for _ in range(num_iterations):
+            self._em_step(x, smallest)
+
+    def _em_step(self, x: Tensor, smallest: float) -> None:
+        """Expectation and maximisation, of vertices and not of fields: all weights are 1."""
+        vertices, ones = torch.arange(x.size(0), device=x.device), x.new_ones(x.size(0))
+        log_pi, sigma = self.alpha.log_softmax(dim=-1), self.sigma
+        for k in range(self.num_scales):
+            posterior = component_posterior(x, self.mu[k], sigma[k], log_pi[k], vertices, ones)
+            share = posterior.mean(dim=0).clamp(min=MIN_PI)  # a component that nothing belongs to can still be learnt
+            weight = (posterior / (share * x.size(0))).t()
+            mean = weight @ x
+            variance = torch.stack([w @ (x - m).square() for w, m in zip(weight, mean, strict=True)])
+            used = (weight.sum(dim=1, keepdim=True) > 0.5).expand_as(mean)
+            self.mu[k] = torch.where(used, mean, self.mu[k])
+            sigma[k] = torch.where(used, variance.sqrt().clamp(min=smallest), sigma[k])
+            self.alpha[k] = share.log()
+        self._set_sigma(sigma)
 
     def _set_sigma(self, sigma: Tensor) -> None:
         with torch.no_grad():

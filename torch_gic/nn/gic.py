@@ -12,7 +12,7 @@ from torch_geometric.nn import BatchNorm, Linear, global_max_pool
 from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import check_at_least
-from torch_gic.nn.architecture import DEFAULT, PRINTED, parse_architecture
+from torch_gic.nn.architecture import DEFAULT, PRINTED, parse_architecture, per_convolution
 from torch_gic.nn.gaussian_readout import GaussianReadout
 from torch_gic.nn.gic_conv import GICConv
 from torch_gic.nn.vigmm_pool import VIGMMPool
@@ -38,7 +38,8 @@ class GIC(torch.nn.Module):
         out_channels (int): Size of each output, such as the number of classes.
         architecture (str, optional): The layers. (default: :obj:`"C(64)-P(0.5)-C(128)-P(0.5)-C(256)-P-FC(256)"`)
         num_scales (int, optional): The number of scales :math:`K` of each convolution. (default: :obj:`7`)
-        num_components (int, optional): The number of components :math:`C` of each scale. (default: :obj:`7`)
+        num_components (int or sequence, optional): The number of components :math:`C` of each scale, one for all convolutions
+            or one for each. Readouts have those of the convolution before them. (default: :obj:`7`)
         add_self_loops (bool, optional): Whether each vertex is in its own field too, as in
             :class:`~torch_gic.ReceptiveFields`. The benchmark leaves them out of its undirected graphs; in directed
             ones, vertices that no edge enters would then be in no field. (default: :obj:`True`)
@@ -75,7 +76,7 @@ class GIC(torch.nn.Module):
         out_channels: int,
         architecture: str = DEFAULT,
         num_scales: int = 7,
-        num_components: int = 7,
+        num_components: int | Sequence[int] = 7,
         add_self_loops: bool = True,
         max_neighbors: int | None = None,
         kernel: str = "cut",
@@ -101,6 +102,7 @@ class GIC(torch.nn.Module):
         self.classifier = torch.nn.ModuleList()
         channels, read = in_channels, 0
         layers = parse_architecture(architecture)
+        components = iter(per_convolution(num_components, "num_components", layers))
         reads = readout == "all" and any(size is None for _, size in layers)
         for kind, size in layers:
             if size is None:
@@ -110,11 +112,12 @@ class GIC(torch.nn.Module):
                 self.layers.append(VIGMMPool(channels, size, kernel))
                 self.norms.append(torch.nn.Identity())
             elif kind == "C":
+                count = next(components)
                 convolution = GICConv(  # type: ignore[abstract]  # PyG marks methods abstract that layers may leave out
                     channels,
                     int(size),
                     num_scales,
-                    num_components,
+                    count,
                     add_self_loops,
                     max_neighbors,
                     root_weight=root_weight,
@@ -123,7 +126,7 @@ class GIC(torch.nn.Module):
                 self.norms.append(BatchNorm(int(size), allow_single_element=True) if batch_norm else torch.nn.Identity())
                 channels = int(size)
                 if reads:
-                    self.readouts.append(GaussianReadout(channels, num_components))
+                    self.readouts.append(GaussianReadout(channels, count))
                     read += 3 * channels
             else:
                 self.classifier.append(Linear(channels, int(size)))
