@@ -67,7 +67,8 @@ def write_mixture(report):
         for column, (setting, runs) in cells.items():
             if not runs:
                 continue
-            single = next(other for settings, other in cells.values() if settings == setting._replace(num_components=1))
+            network = "GIC" if setting.network == "GIC-fitted" else setting.network
+            _, single = cells[f"{network}, C = 1"]
             row = [dataset, column, *(figures(runs, protocol) for protocol in ("paper", "gin")), gain(runs, single)]
             rows.append([*row, millions(runs), *(entropies(runs, when) for when in ("before", "after"))])
     columns = ["", "", "`paper`", "`gin`", "difference to C = 1", "million parameters", "entropy before", "after"]
