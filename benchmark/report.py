@@ -26,18 +26,21 @@ AdamW, learning rate 0.001 falling along a cosine, batches of 32. For the sake o
 paper (300, 7 and 7) where the tables say so. Minutes: of all runs together, one thread each, on a machine that was busy with
 other runs too; some were paused. `-`: not run.
 
-Three networks of this package, by name (`--network` of `benchmark.graph_classification`):
+Four networks of this package, by name (`--network` of `benchmark.graph_classification`):
 
 | | root weights | self-loops in fields | scale of field weights | coarsening | readout |
 | --- | --- | --- | --- | --- | --- |
 | `GIC` | yes | no | learnt, from 8 | cut, to a half | all levels |
+| `GIC-fitted` | yes | no | learnt, from 8; in the first convolution, from a mean weight of 1 | cut, to a half | all levels |
 | `GIC-plain` | no | yes | learnt, from 8 | cut, to a half | all levels |
 | `GIC-printed` | no | yes | 1 | Laplacian, to a quarter | the last level |
 
 The first is `GIC(..., num_scales=3, num_components=1, add_self_loops=False)`, if no other number is said. `GIC, C = K` has as
-many components as scales, and as many scales as `GIC-plain`, which is `GIC(..., root_weight=False)`. The third is what the
-paper prints. Tables 3 to 5, and the paper's optimiser, are about `GIC-plain`. Experiments on a data set may differ in epochs,
-K and C from one table to the next: figures are to be compared inside a table.
+many components as scales, and as many scales as `GIC-plain`, which is `GIC(..., root_weight=False)`. `GIC-fitted` has its
+components in the first convolution and the readout behind it, `num_components=(C, 1, 1)`, and EM fits those of the convolution
+to the attributes of the training graphs before training (30 steps; the others start at random, as everywhere else). The last
+one is what the paper prints. Tables 3 to 5, and the paper's optimiser, are about `GIC-plain`. Experiments on a data set may
+differ in epochs, K and C from one table to the next: figures are to be compared inside a table.
 """
 
 DEGREE = {"labels": "number", "classes": "number and class"}  # by the attributes of a setting

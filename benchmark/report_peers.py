@@ -4,7 +4,7 @@ from statistics import fmean
 
 from .protocols import compare, fold_means
 from .report_text import entropies, figures, gain, p_value
-from .tables import MANY, PEERS
+from .tables import FITTED, MANY, PEERS
 
 
 def fair_gain(runs, base):
@@ -59,15 +59,16 @@ def write_mixture(report):
     report.text("## Does the mixture work?")
     report.text(
         "K = 3 scales. Entropy of Q over log C in each convolution, mean over the folds, before and after training: 1 means"
-        " that all components do the same. Difference to one component in the same network: of `gin`, with the p-value of a"
-        " paired t-test over the folds, which share training graphs: p is too small. Networks that were not run are left out."
+        " that all components do the same. Difference to one component in the same network (GIC for GIC-fitted) over the folds"
+        " that both have: of `gin`, with the p-value of a paired t-test; folds share training graphs: p is too small. Networks"
+        " that were not run are left out. The degree is a number on all sets."
     )
     rows = []
     for dataset, cells in report.cells("mixture").items():
         for column, (setting, runs) in cells.items():
             if not runs:
                 continue
-            network = "GIC" if setting.network == "GIC-fitted" else setting.network
+            network = "GIC" if setting.network == FITTED else setting.network
             _, single = cells[f"{network}, C = 1"]
             row = [dataset, column, *(figures(runs, protocol) for protocol in ("paper", "gin")), gain(runs, single)]
             rows.append([*row, millions(runs), *(entropies(runs, when) for when in ("before", "after"))])
