@@ -35,7 +35,8 @@ def figures(runs, protocol):
     if not runs:
         return "-"
     summary = summarise(runs, protocol)
-    unusual = [f"{summary[name]} {name}" for name, usual in (("folds", 10), ("repeats", 1)) if summary[name] != usual]
+    counts = {"fold": (summary["folds"], 10), "repeat": (summary["repeats"], 1)}
+    unusual = [f"{count} {name}{'s' * (count > 1)}" for name, (count, usual) in counts.items() if count != usual]
     return percent(summary["mean"], summary["std"]) + (f" ({', '.join(unusual)})" if unusual else "")
 
 
