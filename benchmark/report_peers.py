@@ -61,8 +61,9 @@ def write_mixture(report):
         "K = 3 scales. Entropy of Q over log C in each convolution, mean over the folds, before and after training: 1 means"
         " that all components do the same. Difference to one component in the same network (GIC for GIC-fitted) over the folds"
         " that both have: of `gin`, with the p-value of a paired t-test; folds share training graphs: p is too small. Networks"
-        " that were not run are left out. The degree is a number on all sets. GIC-fitted comes from 17 trial runs on validation"
-        " graphs of the published splits (COLLAB fold 0, IMDB-BINARY 0 to 2, ENZYMES 0 and 1), which are test graphs here."
+        " that were not run are left out. The degree is a number on all sets. GIC-fitted comes from 17 trial runs on"
+        " validation graphs of the published splits (COLLAB fold 0, IMDB-BINARY 0 to 2, ENZYMES 0 and 1), which are test"
+        " graphs here."
     )
     rows = []
     for dataset, cells in report.cells("mixture").items():
