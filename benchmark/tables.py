@@ -52,12 +52,12 @@ CONVOLUTIONS = ["ChebNet-VIGMM", "GCN-VIGMM", "GIC-flat", ANALYSED_NETWORK, "GIC
 # GIC has three scales and one component: validation graphs of the peers' sets prefer it, if by little, to three components.
 GIC_SCALES, GIC_COMPONENTS = 3, 1
 FITTED, FITTED_COMPONENTS = "GIC-fitted", 7  # in the first convolution alone, fitted by EM; with one it is GIC
-MIXTURES = {
+MIXTURES = {  # components at three scales
     "GIC": (1, 3, 5, 7),
     FITTED: (FITTED_COMPONENTS,),
     ANALYSED_NETWORK: (1, 3, 5, 7),
     "GIC-printed": (1, 3),
-}  # at three scales
+}
 MANY = "GIC, C = K"  # beside it, as many components as scales
 PEERS = ["GIC", MANY, ANALYSED_NETWORK, "GIN", "GCN", "GraphSAGE", "GIN-MinCut", "GIN-TopK"]
 PEER_DATASETS = ["ENZYMES", "PROTEINS", "NCI1", "IMDB-BINARY"]

@@ -45,10 +45,12 @@ def parse_architecture(architecture: str) -> list[Layer]:
     return layers
 
 
-def per_convolution(value: int | Sequence[int], name: str, layers: list[Layer]) -> list[int]:
-    """A number for each convolution, from one for all or one for each."""
+def components_of(layers: list[Layer], num_components: int | Sequence[int]) -> list[int]:
+    """The number of components of each convolution, from one for all or one for each."""
     count = sum(layer.kind == "C" for layer in layers)
-    values = list(value) if isinstance(value, Sequence) else [value] * count
+    values = list(num_components) if isinstance(num_components, Sequence) else [num_components] * count
     if len(values) != count:
-        raise ValueError(f"Expected {name!r} to be a number, or one for each of {count} convolutions (got {value})")
+        raise ValueError(
+            f"Expected 'num_components' to be a number, or one for each of {count} convolutions (got {num_components})"
+        )
     return values

@@ -14,8 +14,8 @@ from torch_gic._checks import check_at_least, check_features, check_fields
 from torch_gic.ops import component_posterior, gaussian_encode, gaussian_filter
 
 MIN_SIGMA = 1e-3  # the encoding divides by sigma: a component that settles on one point must not take it to zero
-FITTED = 4096  # vertices at most, by which EM fits the mixtures: a sample of them tells where they are
-MIN_PI = 1e-4  # of a component that EM leaves without vertices
+EM_SAMPLE = 4096  # vertices at most: so many tell where the others are
+MIN_PI = 1e-4  # a component that EM leaves without vertices can still be learnt
 
 
 class GaussianMixture(torch.nn.Module):
@@ -84,8 +84,8 @@ class GaussianMixture(torch.nn.Module):
         self.mu.copy_((x[row] + 0.1 * sigma * noise).view_as(self.mu))
         self._set_sigma(sigma.expand_as(self.rho))
         torch.nn.init.zeros_(self.alpha)
-        if num_iterations > 0 and x.size(0) > FITTED:
-            x = x[torch.randint(x.size(0), (FITTED,), generator=generator, device=x.device)]
+        if num_iterations > 0 and x.size(0) > EM_SAMPLE:
+            x = x[torch.randint(x.size(0), (EM_SAMPLE,), generator=generator, device=x.device)]
         for _ in range(num_iterations):
             self._em_step(x, smallest)
 
@@ -95,7 +95,7 @@ class GaussianMixture(torch.nn.Module):
         log_pi, sigma = self.alpha.log_softmax(dim=-1), self.sigma
         for k in range(self.num_scales):
             posterior = component_posterior(x, self.mu[k], sigma[k], log_pi[k], vertices, ones)
-            share = posterior.mean(dim=0).clamp(min=MIN_PI)  # a component that nothing belongs to can still be learnt
+            share = posterior.mean(dim=0).clamp(min=MIN_PI)
             weight = (posterior / (share * x.size(0))).t()
             mean = weight @ x
             variance = torch.stack([w @ (x - m).square() for w, m in zip(weight, mean, strict=True)])

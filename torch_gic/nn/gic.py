@@ -12,7 +12,7 @@ from torch_geometric.nn import BatchNorm, Linear, global_max_pool
 from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import check_at_least
-from torch_gic.nn.architecture import DEFAULT, PRINTED, parse_architecture, per_convolution
+from torch_gic.nn.architecture import DEFAULT, PRINTED, components_of, parse_architecture
 from torch_gic.nn.gaussian_readout import GaussianReadout
 from torch_gic.nn.gic_conv import GICConv
 from torch_gic.nn.vigmm_pool import VIGMMPool
@@ -102,7 +102,7 @@ class GIC(torch.nn.Module):
         self.classifier = torch.nn.ModuleList()
         channels, read = in_channels, 0
         layers = parse_architecture(architecture)
-        components = iter(per_convolution(num_components, "num_components", layers))
+        components = iter(components_of(layers, num_components))
         reads = readout == "all" and any(size is None for _, size in layers)
         for kind, size in layers:
             if size is None:
