@@ -4,7 +4,7 @@ from statistics import fmean
 
 from .protocols import compare, fold_means
 from .report_text import entropies, figures, gain, p_value
-from .tables import FITTED, MANY, PEERS
+from .tables import FITTED, MANY, OTHERS, PEERS
 
 
 def fair_gain(runs, base):
@@ -50,9 +50,10 @@ def write_peers(report):
                 cell += f" [{validation(runs)}]"
             gains = [fair_gain(runs, cells[base][1]) for base in ("GIC", MANY)]
             row.append("<br>".join([cell, *filter(None, gains)]))
-        sizes = "; ".join(f"{cells[name][0].num_scales}, {cells[name][0].num_components}" for name in PEERS[:3])
+        own = (cells[name][0] for name in PEERS if name not in OTHERS)
+        sizes = "; ".join(f"{setting.num_scales}, {setting.num_components}" for setting in own)
         rows.append([*row, sizes, cells["GIC"][0].epochs])
-    report.table(["", *PEERS, "K, C of the first three", "epochs"], rows)
+    report.table(["", *PEERS, "K, C of the networks of this package", "epochs"], rows)
 
 
 def write_mixture(report):
