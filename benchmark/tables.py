@@ -137,10 +137,11 @@ def mixture(dataset):
 
 
 def attributes(dataset):
-    """Of all attributes of a data set, measured ones included: GIC with one component and with three, and its peers."""
+    """Of all attributes of a data set, measured ones included: GIC with one component and with more, and its peers."""
     common = {"fair": True, "attributes": "all"}
     others = {network: setting(dataset, network, **common) for network in OTHERS}
-    return {"GIC": setting(dataset, **common), MANY: setting(dataset, size=GIC_SCALES, **common), **others}
+    own = {network: setting(dataset, network, **common) for network in ("GIC", FITTED)}
+    return {**own, MANY: setting(dataset, size=GIC_SCALES, **common), **others}
 
 
 def recipes(dataset):
