@@ -1,8 +1,9 @@
 """How long does an epoch of training take, and where does the time go? One command, two tables.
 
 The paper's network and the default one on NCI1 with K = C = 7, batches cut out of the data set included, beside the filter
-products of the same epoch alone (forward and backward, which no implementation can avoid) and a GIN of three layers of the
-same widths. All take turns in every round, and medians are compared.
+products of the same epoch alone (forward and backward, which no implementation can avoid), the networks of the tables (K = 3,
+with one component and with fitted ones) and a GIN of three layers of the same widths. All take turns in every round, and
+medians are compared.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from .experiments import Setting
 from .graph_networks import NETWORKS
 from .graphs import load_graphs
 from .measure import describe_machine, print_table
+from .tables import GIC_SCALES, OWN_SIZES
 from .training import RECIPES, train
 
 SCALES = COMPONENTS = 7
@@ -47,14 +49,23 @@ class Batches:
             return self.graphs.batch(numbers)
 
 
-def models(graphs, everything):
+def models(args):
+    """Each network with the graphs that it is trained on, whose fields have the scales that it needs."""
+    plain, fields, short = (load_graphs(args, args.dataset, scales) for scales in (None, SCALES, GIC_SCALES))
+    loops = load_graphs(args, args.dataset, SCALES, add_self_loops=True)
+    everything = torch.arange(plain.y.numel())
+    for graphs in (plain, fields, short, loops):
+        graphs.scale(everything)
+    size = (plain.num_features, plain.num_classes)
     setting = Setting("", "GIC", False, 1, num_scales=SCALES, num_components=COMPONENTS)
-    size = (graphs.num_features, graphs.num_classes)
-    return {
-        "GIC, the paper's network": GIC(*size, GIC.PRINTED, SCALES, COMPONENTS, readout="last", root_weight=False),
-        "GIC, default": NETWORKS["GIC"](graphs, everything, setting),
-        "GIN, the same widths": NETWORKS["GIN"](graphs, everything, setting),
+    made = {
+        "GIC, the paper's network": (GIC(*size, GIC.PRINTED, SCALES, COMPONENTS, readout="last", root_weight=False), loops),
+        "GIC, default": (NETWORKS["GIC"](fields, everything, setting), fields),
     }
+    for name, (scales, components) in OWN_SIZES.items():
+        own = setting._replace(num_scales=scales, num_components=components)
+        made[f"{name} of the tables, K = {scales}, C = {components}"] = (NETWORKS[name](short, everything, own), short)
+    return {**made, "GIN, the same widths": (NETWORKS["GIN"](plain, everything, setting), plain)}
 
 
 def epoch(model, graphs, recipe):
@@ -128,14 +139,9 @@ def main():
     args = parse_args()
     torch.set_num_threads(args.threads)
     recipe = RECIPES["default"]._replace(batch_size=args.batch_size)
-    plain, with_fields = (load_graphs(args, args.dataset, scales) for scales in (None, SCALES))
-    with_loops = load_graphs(args, args.dataset, SCALES, add_self_loops=True)
-    everything = torch.arange(plain.y.numel())
     calls = {}
     torch.manual_seed(0)
-    for name, model in models(plain, everything).items():
-        graphs = {"GIC, the paper's network": with_loops, "GIC, default": with_fields}.get(name, plain)
-        graphs.scale(everything)
+    for name, (model, graphs) in models(args).items():
         calls[name] = epoch(model, Batches(graphs), recipe)
         if name.startswith("GIC"):
             calls[PRODUCTS + name] = products(product_shapes(calls[name], model))
@@ -151,7 +157,7 @@ def main():
     }
     rows = [[name, f"{seconds:.2f} s", ratio.get(name, "-")] for name, seconds in median.items()]
     machine = ", ".join(f"{key} {value}" for key, value in describe_machine().items())
-    print(f"{machine}\nthreads {args.threads}, batches of {args.batch_size}, K = C = {SCALES}")
+    print(f"{machine}\nthreads {args.threads}, batches of {args.batch_size}, K = C = {SCALES} if not said otherwise")
     print_table(f"{args.dataset}: an epoch", ["", "time", "of its products"], rows)
     for name in [name for name in calls if name.startswith("GIC")]:
         parts = stages(calls[name])

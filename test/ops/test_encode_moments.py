@@ -75,6 +75,19 @@ def test_weights_of_any_size(factor, dtype):
         torch.testing.assert_close(kernel, plain, rtol=0, atol=1e-5 * max(1.0, float(plain.abs().amax())))
 
 
+@pytest.mark.parametrize("run", [(reference, reference_backward), (forward, backward)])
+def test_no_subnormal_numbers(run):
+    """With which some processors multiply slowly. Distances are such that responsibilities of all sizes occur."""
+    x, distance, prior, weight, member, vertex = operands(50, 400, d=3, components=5, dtype=torch.float32)
+    inputs = x, 200 * distance, prior, weight, member, vertex
+    outputs = run[0](*inputs, 50)
+    gradients = run[1](*map(torch.ones_like, outputs), *inputs)
+    for values in (*outputs, *gradients):
+        assert not bool(((values != 0) & (values.abs() < torch.finfo(torch.float32).tiny)).any())
+    assert bool((outputs[1] == 0).any())
+    assert bool(((outputs[1] > 0) & (outputs[1] < 1e-6)).any())
+
+
 @pytest.mark.parametrize("function", [encode_moments, "reference"])
 def test_gradcheck(function):
     *inputs, member, vertex = operands(4, 12, 3)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from torch_gic._library import OPS, register_reference
+
+# A responsibility below this is zero. Beside the others, which add up to one, it changes nothing; but times a weight it may
+# be below 1e-38, where float32 has fewer bits, and some processors multiply such numbers ten times slower in the filter.
+NEGLIGIBLE = math.exp(-64)
 
 OPERANDS = "Tensor x, Tensor distance, Tensor prior, Tensor weight, Tensor member, Tensor vertex"
 OPS.define(f"encode_moments({OPERANDS}, SymInt num_nodes) -> (Tensor, Tensor)")
@@ -28,7 +33,8 @@ def encode_moments(
 
         Q_{jc} = \mathrm{softmax}_c \bigl( b_c - \tfrac{a_{ij}}{2} \, m_{jc} \bigr),
 
-    over the entries of positive weight :math:`a_{ij}`. Nothing of size :math:`E \cdot C \cdot d` is formed.
+    over the entries of positive weight :math:`a_{ij}`; a :math:`Q_{jc}` below :math:`10^{-28}` or so is zero. Nothing of size
+    :math:`E \cdot C \cdot d` is formed.
 
     Args:
         x (torch.Tensor): Attributes of the field members.
@@ -46,6 +52,11 @@ def encode_moments(
     return torch.ops.torch_gic.encode_moments(x, distance, prior, weight, member, vertex, num_nodes)
 
 
+def _responsibilities(prior: Tensor, a: Tensor, m: Tensor) -> Tensor:
+    q = torch.softmax(prior - a / 2 * m, dim=1) * (a > 0)
+    return torch.nn.functional.threshold(q, NEGLIGIBLE, 0)
+
+
 @register_reference("encode_moments")
 def reference(
     x: Tensor, distance: Tensor, prior: Tensor, weight: Tensor, member: Tensor, vertex: Tensor, num_nodes: int
@@ -55,7 +66,7 @@ def reference(
     both = torch.cat([x, x.square()], dim=1)
     for k in range(prior.size(0)):
         a = weight[:, k].unsqueeze(1)
-        q = torch.softmax(prior[k] - a / 2 * distance[:, k].index_select(0, member), dim=1) * (a > 0)
+        q = _responsibilities(prior[k], a, distance[:, k].index_select(0, member))
         aq = a * q
         for c in range(prior.size(1)):
             terms = aq[:, c : c + 1] * both.index_select(0, member)
@@ -92,7 +103,7 @@ def reference_backward(
     for k in range(prior.size(0)):
         a = weight[:, k].unsqueeze(1)
         m = distance[:, k].index_select(0, member)
-        q = torch.softmax(prior[k] - a / 2 * m, dim=1) * (a > 0)
+        q = _responsibilities(prior[k], a, m)
         grad_aq, grad_q = grad_mass[:, k].index_select(0, vertex).unbind(dim=2)
         to_aq = []
         for c in range(prior.size(1)):
