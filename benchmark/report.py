@@ -5,7 +5,7 @@ from pathlib import Path
 from . import printed
 from .experiments import read_all
 from .protocols import PROTOCOLS, summarise
-from .report_peers import write_attributes, write_mixture, write_peers
+from .report_peers import write_attributes, write_fitted, write_mixture, write_peers
 from .report_plot import plot_curves, plot_trends
 from .report_text import Report, figures, pair
 from .report_trends import write_analyses, write_trends
@@ -103,6 +103,7 @@ def make_report(folder, epochs=None):
     write_trends(report)
     write_peers(report)
     write_mixture(report)
+    write_fitted(report)
     write_attributes(report)
     write_recipes(report)
     report.text("## Pictures")

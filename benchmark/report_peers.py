@@ -3,8 +3,10 @@
 from statistics import fmean
 
 from .protocols import compare, fold_means
-from .report_text import entropies, figures, gain, p_value
-from .tables import FITTED, MANY, OTHERS, PEERS
+from .report_text import difference_text, entropies, figures, gain, p_value
+from .report_trends import over_datasets
+from .splits import FOLDS
+from .tables import FITTED, MANY, OTHERS, OWN_SIZES, PEERS
 
 
 def fair_gain(runs, base):
@@ -77,6 +79,26 @@ def write_mixture(report):
             rows.append([*row, millions(runs), *(entropies(runs, when) for when in ("before", "after"))])
     columns = ["", "", "`paper`", "`gin`", "difference to C = 1", "million parameters", "entropy before", "after"]
     report.table(columns, rows)
+
+
+def write_fitted(report):
+    report.text(
+        f"Fitted components ({FITTED}) beside a single one, on data sets of which all folds have been run with both, and on"
+        " all of these together, with the p-value of a t-test over the data sets. For claims, `fair` alone counts."
+    )
+    single, fitted = (f"{network}, C = {OWN_SIZES[network][1]}" for network in ("GIC", FITTED))
+    rows = []
+    for table, pair, protocol in (("peers", ("GIC", FITTED), "fair"), ("mixture", (single, fitted), "gin")):
+        differences = {}
+        for dataset, cells in report.cells(table).items():
+            base, runs = (cells[column][1] for column in pair)
+            if min(len(base), len(runs)) >= FOLDS:
+                test = compare(fold_means(runs, protocol), fold_means(base, protocol))
+                differences[dataset] = test["difference"]
+                both = (figures(base, protocol), figures(runs, protocol))
+                rows.append([f"`{protocol}`", dataset, *both, difference_text(test)])
+        rows.append([f"`{protocol}`", "together", "", "", difference_text(over_datasets(differences))])
+    report.table(["protocol", "", single, fitted, "difference"], rows)
 
 
 def write_attributes(report):
