@@ -6,7 +6,7 @@ from . import printed
 from .experiments import read_all
 from .protocols import PROTOCOLS, summarise
 from .report_peers import write_attributes, write_fitted, write_mixture, write_peers
-from .report_plot import plot_curves, plot_trends
+from .report_plot import plot_curves, plot_mixture, plot_trends
 from .report_text import Report, figures, pair
 from .report_trends import write_analyses, write_trends
 from .tables import ANALYSED_NETWORK
@@ -109,6 +109,7 @@ def make_report(folder, epochs=None):
     report.text("## Pictures")
     report.text(f"![Accuracy by K = C and by the number of layers]({folder.name}/trends.png)")
     report.text(f"![Learning curves]({folder.name}/curves.png)")
+    report.text(f"![Training loss and accuracy with one component and with fitted ones]({folder.name}/mixture.png)")
     return "\n".join(report.lines).rstrip() + "\n"
 
 
@@ -120,4 +121,5 @@ def write_report(folder, epochs=None):
     report = Report(read_all(folder), epochs)
     plot_trends(report.cells("table4"), report.cells("table5"), folder / "trends.png")
     plot_curves(report.cells("table1"), folder / "curves.png")
+    plot_mixture(report.cells("peers"), folder / "mixture.png")
     return path

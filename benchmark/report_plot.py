@@ -5,6 +5,7 @@ import numpy as np
 from . import printed
 from .experiments import unpack
 from .protocols import summarise
+from .tables import OWN_SIZES
 
 STYLES = [("black", "o"), ("dimgrey", "s"), ("#0072b2", "^"), ("#d55e00", "D"), ("#009e73", "v")]
 
@@ -67,5 +68,32 @@ def plot_curves(table1, path):
         other.set_ylabel("training loss (dashed)", color="#d55e00", fontsize=8)
         axis.set(title=f"{dataset}, {network}", xlabel="epoch", ylabel="test accuracy [%]")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def plot_mixture(peers, path):
+    """Of one component and of fitted ones, after each epoch: the training loss, and the accuracy on validation graphs."""
+    known = {
+        dataset: {network: cells[network][1] for network in OWN_SIZES}
+        for dataset, cells in peers.items()
+        if all(cells[network][1] for network in OWN_SIZES)
+    }
+    if not known:
+        return
+    plt = _pyplot()
+    size = (3.4 * len(known), 5)
+    figure, axes = plt.subplots(2, len(known), figsize=size, sharex="col", squeeze=False, layout="constrained")
+    for (loss, accuracy), (dataset, networks) in zip(axes.T, known.items(), strict=True):
+        for (network, runs), color in zip(networks.items(), ("black", "#d55e00"), strict=True):
+            for axis, curve, factor in ((loss, "loss", 1), (accuracy, "validation", 100)):
+                mean = factor * np.mean([unpack(run["curves"][curve]) for run in runs.values()], axis=0)
+                label = f"{network}, C = {OWN_SIZES[network][1]}"
+                axis.plot(np.arange(1, mean.size + 1), mean, color=color, label=label)
+        loss.set(title=dataset, ylim=(0, None))
+        accuracy.set_xlabel("epoch")
+    axes[0, 0].set_ylabel("training loss")
+    axes[1, 0].set_ylabel("validation accuracy [%]")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     figure.savefig(path, dpi=120)
     plt.close(figure)
