@@ -100,8 +100,9 @@ def write_fitted(report):
         differences = {}
         for dataset, cells in report.cells(table).items():
             base, runs = (cells[column][1] for column in pair)
-            if min(len(base), len(runs)) >= FOLDS:
-                test = compare(fold_means(runs, protocol), fold_means(base, protocol))
+            folds = [fold_means(part, protocol) for part in (runs, base) if part]
+            if [len(values) for values in folds] == [FOLDS, FOLDS]:
+                test = compare(*folds)
                 differences[dataset] = test["difference"]
                 row = [f"`{protocol}`", dataset, figures(base, protocol), figures(runs, protocol), difference_text(test)]
                 rows.append([*row, last_loss(base), last_loss(runs)])
