@@ -25,7 +25,8 @@ from benchmark.graph_networks import GIC_NETWORKS, NETWORKS
 from benchmark.graphs import DEGREE_CLASSES, degree_classes, load_graphs
 from benchmark.protocols import accuracies, compare, fold_means, summarise
 from benchmark.report import make_report
-from benchmark.report_text import difference_text
+from benchmark.report_peers import write_fitted
+from benchmark.report_text import Report, difference_text
 from benchmark.report_trends import difference, over_datasets, verdict
 from benchmark.reproduce import summary
 from benchmark.splits import load_folds, load_splits, stratified_folds
@@ -95,6 +96,24 @@ def test_trends():
     assert verdict(faint, worse) == "found"
     assert difference_text(over_datasets({"MUTAG": -6.0})) == "-6.00"  # no test of a single data set
     assert difference_text(over_datasets({})) == "-"
+
+
+def test_fitted_components_are_compared_where_all_folds_are():
+    def runs(accuracy, loss, folds=10):
+        common = {"epoch": 1, "seconds": 1, "curves": {"loss": pack([9, loss])}}
+        return {f"0.{fold}": {"test": accuracy + 0.01 * (fold % 2), **common} for fold in range(folds)}
+
+    report = Report({}, None)
+    for dataset, gain, folds in (("ENZYMES", 0.02, 10), ("NCI1", 0.04, 10), ("PROTEINS", 0.5, 9)):
+        cells = TABLES["peers"][0](dataset)
+        report.runs |= {cells["GIC"]: runs(0.5, 0.3), cells["GIC-fitted"]: runs(0.5 + gain, 0.2, folds)}
+    write_fitted(report)
+    rows = [line.split(" | ") for line in report.lines if line.startswith("| `fair`")]
+    assert [(row[1], *row[4:]) for row in rows] == [
+        ("ENZYMES", "+2.00", "0.300", "0.200 |"),  # all folds differ alike, which no test has a p-value for
+        ("NCI1", "+4.00", "0.300", "0.200 |"),
+        ("together", "+3.00, p = 0.205", "", " |"),  # t = 3 with one degree of freedom
+    ]
 
 
 def test_curves_keep_their_numbers():
