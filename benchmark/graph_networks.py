@@ -47,8 +47,9 @@ def _gic(graphs, training, setting, **options):
 
 
 def _fitted(graphs, training, setting):
-    """Components in the first convolution alone, where channels are few. EM fits them to the attributes of the training
-    graphs, which are no samples of a normal distribution: components that start at random would be idle."""
+    """Components only in the first convolution, where channels are few, and the readout behind it. EM fits those of the
+    convolution to the attributes of the training graphs, which are no samples of a normal distribution: components that
+    start at random would be idle."""
     convolutions = [layer for layer in parse_architecture(setting.architecture or DEFAULT) if layer.kind == "C"]
     components = [setting.num_components, *[1] * (len(convolutions) - 1)]
     model = _gic(graphs, training, setting, num_components=components, add_self_loops=False)

@@ -92,7 +92,7 @@ def write_fitted(report):
     report.text(
         f"Fitted components ({FITTED}) beside a single one, on data sets of which all folds have been run with both, and on"
         " all of these together, with the p-value of a t-test over the data sets. For claims, `fair` alone counts. Training"
-        " loss: cross entropy in the last epoch, mean over the runs."
+        " loss: cross entropy in the last epoch, mean over the runs. Entropy: of the fitted components after training."
     )
     single, fitted = (f"{network}, C = {OWN_SIZES[network][1]}" for network in ("GIC", FITTED))
     rows = []
@@ -105,10 +105,10 @@ def write_fitted(report):
                 test = compare(*folds)
                 differences[dataset] = test["difference"]
                 row = [f"`{protocol}`", dataset, figures(base, protocol), figures(runs, protocol), difference_text(test)]
-                rows.append([*row, last_loss(base), last_loss(runs)])
+                rows.append([*row, last_loss(base), last_loss(runs), entropies(runs, "after")])
         together = difference_text(over_datasets(differences))
-        rows.append([f"`{protocol}`", "together", "", "", together, "", ""])
-    report.table(["protocol", "", single, fitted, "difference", "training loss", "with fitted components"], rows)
+        rows.append([f"`{protocol}`", "together", "", "", together, "", "", ""])
+    report.table(["protocol", "", single, fitted, "difference", "training loss", "if fitted", "entropy"], rows)
 
 
 def write_attributes(report):

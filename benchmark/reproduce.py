@@ -62,12 +62,15 @@ def parse_args():
     return args
 
 
-def summary(folder):
+def summary(folder, epochs=None):
     """What has been collected of GIC: {dataset: {protocol: {mean, std, folds, epochs}}}. Of several experiments on a data set
-    the one of a table counts, or else the longest; the default network comes first, and without any runs of it the other."""
+    the one of a table counts (of a quick trial, with its epochs), or else the longest; the default network comes first, and
+    without any runs of it the other."""
     networks = (ANALYSED_NETWORK, "GIC")
     tables = (TABLES["table1"], TABLES["peers"])
     tabled = {make(dataset)[network] for make, datasets in tables for dataset in datasets for network in networks}
+    if epochs:
+        tabled = {setting._replace(epochs=epochs) for setting in tabled}
     runs = {
         setting: runs
         for setting, runs in read_all(folder).items()
@@ -76,8 +79,8 @@ def summary(folder):
     collected = {}
     for setting in sorted(runs, key=lambda setting: (networks.index(setting.network), setting in tabled, setting.epochs)):
         for protocol in ("fair",) if setting.fair else ("paper", "gin"):
-            figures = {**summarise(runs[setting], protocol), "epochs": setting.epochs, "network": setting.network}
-            collected.setdefault(setting.dataset, {})[protocol] = figures
+            told = {name: getattr(setting, name) for name in ("epochs", "network", "num_scales", "num_components")}
+            collected.setdefault(setting.dataset, {})[protocol] = {**summarise(runs[setting], protocol), **told}
     return collected
 
 
@@ -137,15 +140,16 @@ def run_examples(args):
 
 def main():
     args = parse_args()
+    epochs = QUICK_EPOCHS if args.quick else None
     if args.summary:
-        print(json.dumps(summary(args.output), indent=1))
+        print(json.dumps(summary(args.output, epochs), indent=1))
         return
     for name in args.tables:
         if name == "table2":
             run_examples(args)
         else:
             run_table(name, args)
-    print(f"Report: {write_report(args.output, QUICK_EPOCHS if args.quick else None)}")
+    print(f"Report: {write_report(args.output, epochs)}")
 
 
 if __name__ == "__main__":

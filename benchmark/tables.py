@@ -49,7 +49,7 @@ ARCHITECTURES = {  # table 5, by the number of layers
 }
 # Table 3; the last one is not in the paper.
 CONVOLUTIONS = ["ChebNet-VIGMM", "GCN-VIGMM", "GIC-flat", ANALYSED_NETWORK, "GIC-laplacian"]
-FITTED = "GIC-fitted"  # components in the first convolution alone, fitted by EM; with one it is GIC
+FITTED = "GIC-fitted"  # components only in the first convolution, fitted by EM, and its readout; with one it is GIC
 # K and C of networks that do not have them from the budget. GIC has one component: validation graphs of the peers' sets
 # prefer it, if by little, to three.
 GIC_SCALES = 3

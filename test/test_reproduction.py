@@ -100,7 +100,7 @@ def test_trends():
 
 def test_fitted_components_are_compared_where_all_folds_are():
     def runs(accuracy, loss, folds=10):
-        common = {"epoch": 1, "seconds": 1, "curves": {"loss": pack([9, loss])}}
+        common = {"epoch": 1, "seconds": 1, "curves": {"loss": pack([9, loss])}, "entropy": {"after": [0.5]}}
         return {f"0.{fold}": {"test": accuracy + 0.01 * (fold % 2), **common} for fold in range(folds)}
 
     report = Report({}, None)
@@ -110,9 +110,9 @@ def test_fitted_components_are_compared_where_all_folds_are():
     write_fitted(report)
     rows = [line.split(" | ") for line in report.lines if line.startswith("| `fair`")]
     assert [(row[1], *row[4:]) for row in rows] == [
-        ("ENZYMES", "+2.00", "0.300", "0.200 |"),  # all folds differ alike, which no test has a p-value for
-        ("NCI1", "+4.00", "0.300", "0.200 |"),
-        ("together", "+3.00, p = 0.205", "", " |"),  # t = 3 with one degree of freedom
+        ("ENZYMES", "+2.00", "0.300", "0.200", "0.50 |"),  # all folds differ alike, which no test has a p-value for
+        ("NCI1", "+4.00", "0.300", "0.200", "0.50 |"),
+        ("together", "+3.00, p = 0.205", "", "", " |"),  # t = 3 with one degree of freedom
     ]
 
 
@@ -329,6 +329,10 @@ def test_summary_prefers_the_default_network(tmp_path):
         assert found["paper"]["network"] == content[name].network
     path.unlink()
     assert summary(tmp_path)["MUTAG"]["paper"]["mean"] == 25.0
+    quick = [default._replace(epochs=2), setting("MUTAG", size=7)._replace(epochs=2)]  # of a table, and not
+    for trial, accuracy in zip(quick, (0.5, 0.6), strict=True):
+        trial.path(tmp_path).write_text(json.dumps({"setting": trial._asdict(), "runs": curves([accuracy])}))
+    assert summary(tmp_path, epochs=2)["MUTAG"]["paper"]["mean"] == 50.0
     measured = default._replace(attributes="all", epochs=900)  # other attributes than the paper's do not count
     measured.path(tmp_path).write_text(json.dumps({"setting": measured._asdict(), "runs": curves([1.0])}))
     assert summary(tmp_path)["MUTAG"]["paper"]["mean"] == 25.0

@@ -25,7 +25,7 @@ BOUND = 1e15  # of what is normalised: its square is a number in float32
 class GIC(torch.nn.Module):
     r"""The network of the `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper, from its
     own notation: ``C(64)`` is a :class:`GICConv` to 64 channels with batch normalisation and ReLU, ``P(0.25)`` a
-    :class:`VIGMMPool`, ``P`` the maximum over each graph, ``FC(256)`` a linear layer with ReLU. A linear layer to
+    :class:`VIGMMPool`, ``P`` the readout of each graph, ``FC(256)`` a linear layer with ReLU. A linear layer to
     :obj:`out_channels` follows. Without any ``P`` the network gives an output for each vertex.
 
     The paper names no normalisation; without it (:obj:`batch_norm=False`) stacked convolutions explode. It also reads out
