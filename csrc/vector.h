@@ -37,7 +37,7 @@ struct Simd {
   typedef int32_t Int __attribute__((vector_size(kBytes)));
   static constexpr int64_t kLanes = kBytes / sizeof(T);
   // Below exp of this nothing counts: far above the numbers that float32 holds in fewer bits (below 1e-38), with which
-  // some processors multiply ten times slower.
+  // some processors multiply far slower.
   static constexpr T kNegligible = -64;
 
   static TORCH_GIC_INLINE Vec load(const T* from) {

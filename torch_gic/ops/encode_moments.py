@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_gic._library import OPS, register_reference
 
 # A responsibility below this is zero. Beside the others, which add up to one, it changes nothing; but times a weight it may
-# be below 1e-38, where float32 has fewer bits, and some processors multiply such numbers ten times slower in the filter.
+# be below 1e-38, where float32 has fewer bits, and some processors multiply such numbers far slower in the filter.
 NEGLIGIBLE = math.exp(-64)
 
 OPERANDS = "Tensor x, Tensor distance, Tensor prior, Tensor weight, Tensor member, Tensor vertex"
