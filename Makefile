@@ -20,7 +20,7 @@ TRITON ?= triton==3.7.1
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-SOURCES := setup.py pyproject.toml $(wildcard torch_gic/*.py torch_gic/*/*.py csrc/*)
+SOURCES := setup.py pyproject.toml $(shell find torch_gic csrc -name '*.py' -o -name '*.cpp' -o -name '*.h')
 
 .PHONY: demo test test-gpu test-slow test-old-cpu sanitize soak lint format docs wheel test-wheel clean
 
@@ -38,18 +38,18 @@ test-slow: $(VENV)/test
 	$(BIN)/pytest -m slow
 
 test-old-cpu: $(VENV)/test
-	qemu-x86_64 -cpu Nehalem $(BIN)/python -m pytest test/ops
+	qemu-x86_64 -cpu Nehalem $(BIN)/python -m pytest test/fields test/encoding test/coarsening
 
 COMMA := ,
 # The sanitizer has to be there before Python, which is not instrumented, but not before the compiler: so that comes first. Without
 # kernels their tests would be skipped: so these are asked for.
 define SANITIZED
-	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized $(BIN)/python -c "from torch_gic._library import _compile; _compile()"
+	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized $(BIN)/python -c "from torch_gic.kernels.library import _compile; _compile()"
 	export CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized ASAN_OPTIONS=detect_leaks=0 \
 	TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
 	LD_PRELOAD="$$($(CXX) -print-file-name=$(1)) $$($(CXX) -print-file-name=libstdc++.so.6)"; \
-	$(BIN)/python -c "from torch_gic._library import load_kernels as load; assert load().library, load().reason" \
-	&& $(BIN)/python -m pytest test/ops
+	$(BIN)/python -c "from torch_gic.kernels.library import load_kernels as load; assert load().library, load().reason" \
+	&& $(BIN)/python -m pytest test/fields test/encoding test/coarsening
 endef
 
 sanitize: $(VENV)/test
@@ -64,12 +64,12 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run -Werror csrc/*
+	$(BIN)/clang-format --dry-run -Werror $(wildcard csrc/*/*)
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i csrc/*
+	$(BIN)/clang-format -i $(wildcard csrc/*/*)
 
 # A warning is an error: a link that leads nowhere, a formula or docstring that does not parse.
 docs: $(VENV)/docs

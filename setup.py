@@ -1,7 +1,7 @@
 """Builds the C++ kernels if the torch of the user can be imported, that is, with ``pip install --no-build-isolation .``
 
 In pip's isolated builds there is no torch. The wheel then holds the sources: they are compiled at first use, or the
-reference operations run (see torch_gic/_library.py).
+reference operations run (see torch_gic/kernels/library.py).
 """
 
 import ast
@@ -11,12 +11,12 @@ from setuptools import setup
 
 
 def compile_flags() -> list[str]:
-    """The flags of torch_gic/_library.py, read without importing it: it needs torch, and torch may be absent."""
-    tree = ast.parse(Path(__file__).with_name("torch_gic").joinpath("_library.py").read_text())
+    """The flags of torch_gic/kernels/library.py, read without importing it: it needs torch, and torch may be absent."""
+    tree = ast.parse(Path(__file__).with_name("torch_gic").joinpath("kernels", "library.py").read_text())
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "COMPILE_FLAGS":
             return ast.literal_eval(node.value)
-    raise RuntimeError("torch_gic/_library.py has no COMPILE_FLAGS")
+    raise RuntimeError("torch_gic/kernels/library.py has no COMPILE_FLAGS")
 
 
 def extension() -> dict:
@@ -27,7 +27,8 @@ def extension() -> dict:
         return {}
     module = CppExtension(
         "torch_gic._C",
-        sorted(str(path) for path in Path("csrc").glob("*.cpp")),
+        sorted(str(path) for path in Path("csrc").rglob("*.cpp")),
+        include_dirs=[str(Path("csrc").resolve())],
         extra_compile_args=compile_flags(),
         py_limited_api=True,
         optional=True,  # without a compiler the package still installs

@@ -1,7 +1,11 @@
 """Benchmarks, each one command: `python -m benchmark.conv --help`."""
 
+import sys
 from importlib.util import find_spec
 
-_missing = [name for name in ("filelock", "matplotlib", "scipy", "tqdm") if find_spec(name) is None]
-if _missing:  # in words, also to those who only ask for --help
+_needed = ["filelock", "scipy", "tqdm"]
+if not {"-h", "--help"} & set(sys.argv):  # pictures are drawn last: said now, not after hours
+    _needed.append("matplotlib")
+_missing = [name for name in _needed if find_spec(name) is None]
+if _missing:
     raise SystemExit(f'Not installed: {", ".join(_missing)}. The benchmarks need: pip install ".[benchmark]"')

@@ -63,6 +63,6 @@ class BlockNetwork(torch.nn.Module):
 
 
 def read_out(levels, batch_size):
-    """The maximum and the mean over each graph, of all levels: pairs of attributes and batch."""
+    """The maximum and the mean over each graph, of all levels: pairs of features and batch."""
     readouts = (global_max_pool, global_mean_pool)
     return torch.cat([readout(x, batch, batch_size) for x, batch in levels for readout in readouts], dim=1)

@@ -2,7 +2,7 @@
 
 import torch
 
-from torch_gic import GICConv, receptive_fields
+from torch_gic import Fields, GICConv, receptive_fields
 
 from .conv_layers import COMPONENTS, SCALES
 from .measure import exponent, median_times, peak_megabytes, print_table
@@ -13,22 +13,22 @@ MIXTURES = ((1, 8), (COMPONENTS, 8), (COMPONENTS, 64), (COMPONENTS, 256))  # com
 
 
 def ring(num_entries):
-    """The edges of a ring in which the fields of K = 7 scales have 71 entries a vertex."""
+    """The edges of a ring in which the fields of K = 7 scales have 71 entries per node."""
     n = max(72, round(num_entries / 71))
-    vertex, step = torch.arange(n).repeat_interleave(10), torch.tensor([*range(-5, 0), *range(1, 6)]).repeat(n)
-    return torch.stack([vertex, (vertex + step) % n]), n
+    node, step = torch.arange(n).repeat_interleave(10), torch.tensor([*range(-5, 0), *range(1, 6)]).repeat(n)
+    return torch.stack([node, (node + step) % n]), n
 
 
 def measure_growth(args, results, progress):
     def times(num_entries):
         edge_index, n = ring(num_entries)
         fields = receptive_fields(edge_index, num_nodes=n, num_scales=SCALES)
-        x, conv = torch.randn(n, 32, requires_grad=True), GICConv(32, 32)
+        x, conv = torch.randn(n, 32, requires_grad=True), GICConv(32, 32, num_scales=SCALES)
         calls = {
             STEP: lambda: conv(x, edge_index, fields=fields).square().mean().backward(),
             "receptive_fields": lambda: receptive_fields(edge_index, num_nodes=n, num_scales=SCALES),
         }
-        return {"entries": fields[0].size(1), **median_times(calls, args.rounds, progress)}
+        return {"entries": fields.index.size(1), **median_times(calls, args.rounds, progress)}
 
     torch.set_num_threads(args.threads[-1])
     points = [results.get(f"growth/{entries}", times, entries) for entries in ENTRIES]
@@ -40,13 +40,13 @@ def measure_growth(args, results, progress):
 
 
 def measure_entry_memory(args, results, progress):
-    """Peak memory a field entry: what a tenfold field of the same vertices adds."""
+    """Peak memory per field entry: what a tenfold field of the same nodes adds."""
 
     def peak(entries, components, channels, n=1000):
-        fields = torch.stack([torch.randint(n, (entries,)), torch.arange(n).repeat_interleave(entries // n)])
-        weight = torch.rand(entries, SCALES)
-        x, conv = torch.randn(n, channels, requires_grad=True), GICConv(channels, 16, SCALES, components)
-        return peak_megabytes(lambda: conv(x, fields, fields=(fields, weight)).square().mean().backward())
+        index = torch.stack([torch.randint(n, (entries,)), torch.arange(n).repeat_interleave(entries // n)])
+        fields = Fields.from_pair(index, torch.rand(entries, SCALES), (n, n))
+        x, conv = torch.randn(n, channels, requires_grad=True), GICConv(channels, 16, components, SCALES, hidden_channels=None)
+        return peak_megabytes(lambda: conv(x, index, fields=fields).square().mean().backward())
 
     def bytes_of_entry(components, channels, small=200_000, large=2_000_000):
         peaks = [peak(entries, components, channels) for entries in (small, large)]

@@ -3,79 +3,75 @@
 from functools import partial
 
 import torch
-import torch.nn.functional as F
-from torch_geometric.nn import ChebConv, GINConv, GMMConv, PNAConv
+from torch_geometric.nn import ChebConv, GATv2Conv, GCNConv, GINConv, GMMConv, PNAConv, SAGEConv
 from torch_geometric.utils import degree
 
 from torch_gic import GICConv, receptive_fields
-from torch_gic.ops import gaussian_encode
 
-from .measure import available_megabytes
-
-SCALES = COMPONENTS = 7
+SCALES = COMPONENTS = 7  # of the paper
 WIDTHS = ((38, 64), (64, 128), (128, 256))
-# Those that work on the multi-scale fields; the others on one-hop edges.
-PRODUCT, OURS, REFERENCE, GMM_FIELD = "filter product", "GICConv", "our reference", "GMMConv on the field"
+OURS, SINGLE, PRINTED, GIN, PNA = "GICConv", "GICConv, C = 1", "GICConv as printed", "GINConv", "PNAConv"
+PNA_AGGREGATORS = ["mean", "min", "max", "std"]
+PNA_SCALERS = ["identity", "amplification", "attenuation"]
+AS_PRINTED = {"hidden_channels": None, "root_weight": False, "scale": 1.0, "train_scale": False}
+WIDE = 1433, 64  # channels of Cora
 
 
-def layer_steps(batch, fields, in_channels, out_channels):
-    """A training step of each layer, by name. One that would not fit into memory is left out."""
+def layer_steps(batch, in_channels, out_channels):
+    """A training step of each layer on the same nodes, by name. Fields are given, as they are made once per data set."""
     torch.manual_seed(0)
     x = torch.randn(batch.num_nodes, in_channels, requires_grad=True)
-    edge_index, (field_index, field_weight) = batch.edge_index, fields
-    conv = GICConv(in_channels, out_channels, root_weight=False)  # nothing beside the filter, as in the product
-    encoding = torch.randn(batch.num_nodes, conv.lin.weight.size(1), requires_grad=True)
-    pseudo = torch.rand(edge_index.size(1), 2)
-    histogram = torch.bincount(degree(edge_index[1], batch.num_nodes).long())
-    cheb, gmm = ChebConv(in_channels, out_channels, K=7), GMMConv(in_channels, out_channels, dim=2, kernel_size=7)
-    field_gmm = GMMConv(in_channels, out_channels, dim=SCALES, kernel_size=7)
-    scalers = ["identity", "amplification", "attenuation"]
-    pna = PNAConv(in_channels, out_channels, ["mean", "min", "max", "std"], scalers, histogram)
-    mlp = torch.nn.Linear(in_channels, out_channels), torch.nn.ReLU(), torch.nn.Linear(out_channels, out_channels)
-    gin = GINConv(torch.nn.Sequential(*mlp))
-
-    def reference():
-        log_pi = conv.mixture.alpha.log_softmax(-1)
-        weight = field_weight * conv.log_scale.exp()
-        gradients = gaussian_encode(x, conv.mu, conv.sigma, log_pi, field_index, weight, batch.num_nodes)
-        return conv.lin(gradients.flatten(1))
-
-    forward = {
-        PRODUCT: lambda: F.linear(encoding, conv.lin.weight),
-        OURS: lambda: conv(x, edge_index, fields=fields),
-        REFERENCE: reference,
-        GMM_FIELD: lambda: field_gmm(x, field_index, field_weight),
-        "GMMConv": lambda: gmm(x, edge_index, pseudo),
-        "ChebConv": lambda: cheb(x, edge_index),
-        "PNAConv": lambda: pna(x, edge_index),
-        "GINConv": lambda: gin(x, edge_index),
+    edges = batch.edge_index
+    near, far = (receptive_fields(edges, num_nodes=batch.num_nodes, num_scales=k) for k in (1, SCALES))
+    pseudo = torch.rand(edges.size(1), 2)
+    histogram = torch.bincount(degree(edges[1], batch.num_nodes).long())
+    sizes = in_channels, out_channels
+    mlp = torch.nn.Linear(*sizes), torch.nn.ReLU(), torch.nn.Linear(out_channels, out_channels)
+    layers = {
+        GIN: (GINConv(torch.nn.Sequential(*mlp)), (edges,), {}),
+        PNA: (PNAConv(*sizes, PNA_AGGREGATORS, PNA_SCALERS, histogram), (edges,), {}),
+        OURS: (GICConv(*sizes), (edges,), {"fields": near}),
+        SINGLE: (GICConv(*sizes, num_components=1), (edges,), {"fields": near}),
+        f"{OURS}, fields each time": (GICConv(*sizes), (edges,), {}),
+        PRINTED: (GICConv(*sizes, COMPONENTS, SCALES, **AS_PRINTED), (edges,), {"fields": far}),
+        "GraphSAGE": (SAGEConv(*sizes), (edges,), {}),
+        "GATv2Conv": (GATv2Conv(in_channels, out_channels // 4, heads=4), (edges,), {}),
+        "GMMConv": (GMMConv(*sizes, dim=2, kernel_size=5), (edges, pseudo), {}),
+        "ChebConv": (ChebConv(*sizes, K=3), (edges,), {}),
     }
-    # What autograd keeps of the terms of every entry.
-    entries = field_index.size(1)
-    needed = {REFERENCE: 3 * entries * SCALES * COMPONENTS * 2 * in_channels, GMM_FIELD: 4 * entries * 7 * out_channels}
-    for name, numbers in needed.items():
-        if 4 * numbers / 2**20 > 0.7 * available_megabytes():
-            del forward[name]
-    parameters = [x, encoding, *(p for layer in (conv, cheb, gmm, field_gmm, pna, gin) for p in layer.parameters())]
-
-    def step(call):
-        call().square().mean().backward()
-        for parameter in parameters:
-            parameter.grad = None
-
-    return {name: partial(step, call) for name, call in forward.items()}
+    return {name: partial(step, layer, x, *arguments) for name, (layer, *arguments) in layers.items()}
 
 
-def kernel_calls(batch, fields, in_channels, threads):
+def wide_steps(data):
+    """A training step on one graph of many features, whose fields are made once."""
+    x = data.x.clone().requires_grad_()
+    fields = receptive_fields(data.edge_index, num_nodes=data.num_nodes)
+    layers = {
+        "GCNConv": (GCNConv(*WIDE, cached=True), {}),
+        OURS: (GICConv(*WIDE), {"fields": fields}),
+        SINGLE: (GICConv(*WIDE, num_components=1), {"fields": fields}),
+    }
+    return {name: partial(step, layer, x, (data.edge_index,), given) for name, (layer, given) in layers.items()}
+
+
+def step(layer, x, arguments, options):
+    layer(x, *arguments, **options).square().mean().backward()
+    x.grad = None
+    layer.zero_grad()
+
+
+def kernel_calls(batch, in_channels, threads):
     """The compiled kernels alone, each on each number of threads."""
     torch.manual_seed(0)
-    (member, vertex), field_weight = fields
-    x, mixture = torch.randn(batch.num_nodes, in_channels), (SCALES, COMPONENTS)
-    operands = x, 3 * torch.rand(batch.num_nodes, *mixture), torch.randn(mixture), 8 * field_weight, member, vertex
-    outputs = torch.ops.torch_gic.encode_moments(*operands, batch.num_nodes)
+    fields = receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, num_scales=SCALES)
+    mu = torch.randn(SCALES, COMPONENTS, in_channels)
+    mixture = mu, torch.full_like(mu, 2.0), torch.zeros(SCALES, COMPONENTS)
+    operands = torch.randn(batch.num_nodes, in_channels), *mixture, 8 * fields.weight, fields.index[0], fields.rowptr
+    encode, backward = torch.ops.torch_gic.gaussian_encode, torch.ops.torch_gic.gaussian_encode_backward
+    encoding, mass = encode(*operands)
     calls = {
-        "encoding, forward": lambda: torch.ops.torch_gic.encode_moments(*operands, batch.num_nodes),
-        "encoding, backward": lambda: torch.ops.torch_gic.encode_moments_backward(*outputs, *operands),
+        "encoding, forward": lambda: encode(*operands),
+        "encoding, backward": lambda: backward(encoding, encoding, mass, *operands),
         "fields": lambda: receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, num_scales=SCALES),
     }
 

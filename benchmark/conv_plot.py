@@ -1,22 +1,19 @@
 """The picture of the convolution benchmark."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
 from .conv_growth import STEP
-from .conv_layers import OURS, PRODUCT
+from .conv_layers import GIN, OURS
+from .picture import pyplot
 
 
 def plot(values, path):
-    """Time of a step over that of the filter product for each layer, and growth with the fields: what has been measured."""
+    """Time of a step over that of GIN for each layer, and growth with the fields: what has been measured."""
     layers = {tuple(key.split("/")[1:]): times for key, times in values.items() if key.startswith("layers/")}
     growth = sorted((p for key, p in values.items() if key.startswith("growth/")), key=lambda p: p["entries"])
     parts = [(_plot_layers, layers), (_plot_growth, growth)]
     parts = [(draw, data) for draw, data in parts if data]
     if not parts:
         return
+    plt = pyplot()
     shares = [3 if draw is _plot_layers else 2 for draw, _ in parts]
     figure, axes = plt.subplots(
         1, len(parts), figsize=(2.2 * sum(shares), 4.2), width_ratios=shares, layout="constrained", squeeze=False
@@ -30,12 +27,12 @@ def plot(values, path):
 def _plot_layers(axis, layers):
     threads = max(label.split(" x ")[0] for _, label in layers)
     shown = {key: times for key, times in layers.items() if key[1].startswith(f"{threads} x ")}
-    names = list(dict.fromkeys(name for times in shown.values() for name in times))[1:]
-    for name, marker in zip(names, "osD^v<>PX", strict=False):
-        ratios = [times[name] / times[PRODUCT] if name in times else float("nan") for times in shown.values()]
+    names = [name for name in next(iter(shown.values())) if name != GIN]
+    for name, marker in zip(names, "sodD^v<>PX", strict=False):
+        ratios = [times[name] / times[GIN] for times in shown.values()]
         axis.plot(ratios, marker, label=name, markersize=10 if name == OURS else 6)
-    axis.axhline(1, color="black", linewidth=1, label=PRODUCT)
-    axis.set(yscale="log", ylabel="time of a training step / filter product", title=f"one layer, {threads} threads\n")
+    axis.axhline(1, color="black", linewidth=1, label=GIN)
+    axis.set(yscale="log", ylabel="time of a training step, times GINConv", title=f"one layer, {threads} threads\n")
     axis.set_xticks(range(len(shown)), [label.split(" x ")[1].replace(" to ", "\n→") for _, label in shown], fontsize=8)
     datasets = [dataset for dataset, _ in shown]
     for dataset in dict.fromkeys(datasets):

@@ -1,9 +1,8 @@
-"""How long does an epoch of training take, and where does the time go? One command, two tables.
+"""How long does an epoch of training take, and where does the time go? One command, two kinds of tables.
 
-The paper's network and the default one on NCI1 with K = C = 7, batches cut out of the data set included, beside the filter
-products of the same epoch alone (forward and backward, which no implementation can avoid), the networks of the tables (K = 3,
-with one component and with fitted ones) and a GIN of three layers of the same widths. All take turns in every round, and
-medians are compared.
+The default GIC, the same with one component, the paper's network (K = C = 7), and GIN and PNA of three layers of the same
+widths. Batches are cut out of the data set as part of the epoch; receptive fields of the input graphs are computed before it,
+once. All networks take turns in every round, and medians are compared.
 """
 
 import argparse
@@ -15,24 +14,26 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 from tqdm import tqdm
 
-from torch_gic import GIC
-from torch_gic.nn.gic_conv import GICConv
-
 from .data import add_data_arguments
-from .experiments import Setting
+from .experiments import Setting, Source, load_setting
 from .graph_networks import NETWORKS
-from .graphs import load_graphs
 from .measure import describe_machine, print_table
-from .tables import GIC_SCALES, OWN_SIZES
 from .training import RECIPES, train
 
-SCALES = COMPONENTS = 7
-PRODUCTS = "products alone of "
+BASE = "GIN"  # what all others are compared with
+CONTENDERS = {  # by the name of the table: the network, and what is not its default
+    "GIC": ("GIC", {}),
+    "GIC, C = 1": ("GIC", {"num_components": 1}),
+    "GIC.as_printed": ("GIC-printed", {}),
+    BASE: (BASE, {}),
+    "PNA": ("PNA", {}),
+}
+QUICK_GRAPHS, QUICK_ROUNDS = 200, 1
 STAGES = {  # by the beginning of the name of an operation, the outermost counts
     "batches": ("batches",),
     "optimiser": ("Optimizer.step", "Optimizer.zero_grad"),
     "fields of coarse graphs": ("torch_gic::adjacency_powers",),
-    "encoding": ("torch_gic::encode_moments", "GeneratedBackwardFor_torch_gic_encode_moments"),
+    "encoding": ("torch_gic::gaussian_encode", "GeneratedBackwardFor_torch_gic_gaussian_encode"),
     "coarsening": tuple(f"torch_gic::{name}" for name in ("undirected", "structural", "merge", "move", "vigmm", "responsib")),
     "products": ("aten::mm", "aten::addmm"),
 }
@@ -49,59 +50,33 @@ class Batches:
             return self.graphs.batch(numbers)
 
 
-def models(args):
-    """Each network with the graphs that it is trained on, whose fields have the scales that it needs."""
-    plain, fields, short = (load_graphs(args, args.dataset, scales) for scales in (None, SCALES, GIC_SCALES))
-    loops = load_graphs(args, args.dataset, SCALES, add_self_loops=True)
-    everything = torch.arange(plain.y.numel())
-    for graphs in (plain, fields, short, loops):
-        graphs.scale(everything)
-    size = (plain.num_features, plain.num_classes)
-    setting = Setting("", "GIC", False, 1, num_scales=SCALES, num_components=COMPONENTS)
-    made = {
-        "GIC, the paper's network": (GIC(*size, GIC.PRINTED, SCALES, COMPONENTS, readout="last", root_weight=False), loops),
-        "GIC, default": (NETWORKS["GIC"](fields, everything, setting), fields),
-    }
-    for name, (scales, components) in OWN_SIZES.items():
-        own = setting._replace(num_scales=scales, num_components=components)
-        made[f"{name} of the tables, K = {scales}, C = {components}"] = (NETWORKS[name](short, everything, own), short)
-    return {**made, "GIN, the same widths": (NETWORKS["GIN"](plain, everything, setting), plain)}
+def epochs(args):
+    """An epoch of each network as a function without arguments, by name."""
+    recipe = RECIPES["default"]._replace(batch_size=args.batch_size)
+    source, calls = Source(args.root, args.data_url, None), {}
+    for name, (network, options) in CONTENDERS.items():
+        setting = Setting(args.dataset, network, False, 1, **options)
+        graphs = load_setting(source, setting)
+        chosen = torch.arange(graphs.y.numel())[: QUICK_GRAPHS if args.quick else None]
+        graphs.scale(chosen)
+        torch.manual_seed(0)
+        calls[name] = epoch(NETWORKS[network](graphs, chosen, setting), Batches(graphs), chosen, recipe)
+    return calls
 
 
-def epoch(model, graphs, recipe):
-    return lambda: list(train(model, graphs, torch.arange(graphs.graphs.y.numel()), recipe, 1, seed=0))
+def epoch(model, graphs, chosen, recipe):
+    return lambda: list(train(model, graphs, chosen, recipe, 1, seed=0))
 
 
-def product_shapes(run, model):
-    """Of all filter products of an epoch: vertices, encoding, channels."""
-    shapes = []
-
-    def record(layer, arguments, out):
-        shapes.append((out.size(0), layer.lin.in_channels, layer.out_channels))
-
-    hooks = [m.register_forward_hook(record) for m in model.modules() if isinstance(m, GICConv)]
-    run()
-    for hook in hooks:
-        hook.remove()
-    return shapes
-
-
-def products(shapes):
-    """The products alone: the output, and the gradients of the encoding, which mixtures need in the first layer too, and
-    of the filter."""
-    rows = max(n for n, _, _ in shapes)
-    inputs, filters, outputs = {}, {}, {}
-    for _, k, m in shapes:
-        inputs[k], filters[k, m], outputs[m] = torch.randn(rows, k), torch.randn(m, k), torch.randn(rows, m)
-
-    def run():
-        for n, k, m in shapes:
-            x, w, grad = inputs[k][:n], filters[k, m], outputs[m][:n]
-            x @ w.t()
-            grad @ w
-            grad.t() @ x
-
-    return run
+def median_seconds(calls, rounds):
+    """Of each epoch. The first round warms up and does not count."""
+    times = {name: [] for name in calls}
+    for _ in tqdm(range(rounds + 1), unit="round"):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values[1:]) for name, values in times.items()}
 
 
 def stages(run):
@@ -127,7 +102,8 @@ def parse_args():
     parser.add_argument("--dataset", default="NCI1", help="name in the TU collection (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="epochs of each, after one to warm up (default: %(default)s)")
-    parser.add_argument("--batch-size", type=int, default=100, help="graphs in a batch (default: %(default)s)")
+    parser.add_argument("--batch-size", type=int, default=100, help="graphs per batch (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help=f"to see that it works: one round, {QUICK_GRAPHS} graphs at most")
     add_data_arguments(parser)
     args = parser.parse_args()
     if args.rounds < 1:
@@ -138,27 +114,13 @@ def parse_args():
 def main():
     args = parse_args()
     torch.set_num_threads(args.threads)
-    recipe = RECIPES["default"]._replace(batch_size=args.batch_size)
-    calls = {}
-    torch.manual_seed(0)
-    for name, (model, graphs) in models(args).items():
-        calls[name] = epoch(model, Batches(graphs), recipe)
-        if name.startswith("GIC"):
-            calls[PRODUCTS + name] = products(product_shapes(calls[name], model))
-    times = {name: [] for name in calls}
-    for _ in tqdm(range(args.rounds + 1), unit="round"):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
-    median = {name: statistics.median(values[1:]) for name, values in times.items()}
-    ratio = {
-        name: f"{seconds / median[PRODUCTS + name]:.2f}x" for name, seconds in median.items() if PRODUCTS + name in median
-    }
-    rows = [[name, f"{seconds:.2f} s", ratio.get(name, "-")] for name, seconds in median.items()]
-    machine = ", ".join(f"{key} {value}" for key, value in describe_machine().items())
-    print(f"{machine}\nthreads {args.threads}, batches of {args.batch_size}, K = C = {SCALES} if not said otherwise")
-    print_table(f"{args.dataset}: an epoch", ["", "time", "of its products"], rows)
+    calls = epochs(args)
+    median = median_seconds(calls, QUICK_ROUNDS if args.quick else args.rounds)
+    rows = [[name, f"{seconds:.2f} s", f"{seconds / median[BASE]:.2f}"] for name, seconds in median.items()]
+    print(", ".join(f"{key} {value}" for key, value in describe_machine().items()))
+    graphs = f"{QUICK_GRAPHS} graphs at most" if args.quick else "all graphs"
+    print(f"threads {args.threads}, batches of {args.batch_size}, {graphs}")
+    print_table(f"{args.dataset}: an epoch", ["", "time", f"times {BASE}"], rows)
     for name in [name for name in calls if name.startswith("GIC")]:
         parts = stages(calls[name])
         total = sum(parts.values())

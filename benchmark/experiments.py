@@ -1,6 +1,6 @@
 """Experiments of graph classification: their settings, their runs, and the JSON files that keep them.
 
-An experiment is a file of the results folder. Its runs, one a fold and repeat, are written as they finish, and are not made
+An experiment is a file of the results folder. Its runs, one per fold and repeat, are written as they finish, and are not made
 again if they are there.
 """
 
@@ -19,8 +19,9 @@ import torch
 import torch_geometric
 
 import torch_gic
+from torch_gic import GIC
 
-from .graph_networks import GIC_NETWORKS, NETWORKS, WITHOUT_LOOPS
+from .graph_networks import GIC_NETWORKS, NETWORKS
 from .graphs import load_graphs
 from .mixture import layer_entropies
 from .splits import load_folds, load_splits
@@ -31,7 +32,7 @@ OWN = "own"  # folds that are made here, not taken from a file
 
 
 def experiment_path(folder, level, setting):
-    """The file of an experiment on whole graphs or on vertices."""
+    """The file of an experiment on whole graphs or on nodes."""
     key = hashlib.sha256(json.dumps(setting._asdict(), sort_keys=True).encode()).hexdigest()[:8]
     return folder / f"{level}-{setting.dataset}-{setting.network}-{key}.json"
 
@@ -44,7 +45,7 @@ class Setting(NamedTuple):
     fair: bool  # tested once at an epoch that validation graphs choose; else, tested after every epoch
     epochs: int
     recipe: str = "default"
-    num_scales: int | None = None  # of GIC networks, as the next three
+    num_scales: int | None = None  # of GIC networks, as the next three; None: the default of the class
     num_components: int | None = None
     max_neighbors: int | None = None
     architecture: str | None = None
@@ -82,15 +83,23 @@ def _load(source, *arguments):
     return load_graphs(argparse.Namespace(root=source.root, data_url=source.data_url), *arguments)
 
 
-def _graphs(source, setting):
-    scales = setting.num_scales if setting.network in GIC_NETWORKS else None
-    loops = setting.network not in WITHOUT_LOOPS
-    return _load(source, setting.dataset, scales, setting.max_neighbors, loops, setting.attributes)
+def load_setting(source, setting):
+    """The graphs of a setting, with fields if its network takes them."""
+    scales = _scales(setting) if setting.network in GIC_NETWORKS else None
+    return _load(source, setting.dataset, scales, setting.max_neighbors, setting.attributes)
+
+
+def _scales(setting):
+    """Those of the setting, or of the network itself."""
+    if setting.num_scales is not None:
+        return setting.num_scales
+    network = GIC.as_printed(1, 1) if setting.network == "GIC-printed" else GIC(1, 1)
+    return network.layers[0].num_scales
 
 
 def prepare(source, setting):
     """Downloads and keeps the data; an error ends the command and not a process of it."""
-    _splits(source, setting, _graphs(source, setting).y)
+    _splits(source, setting, load_setting(source, setting).y)
 
 
 def _splits(source, setting, y):
@@ -102,7 +111,7 @@ def run(source, job):
     """Trains one network; gives its result with the curves."""
     torch.set_num_threads(1)
     setting, seed = job.setting, 1000 * job.repeat + job.fold
-    graphs = _graphs(source, setting)
+    graphs = load_setting(source, setting)
     split = _splits(source, setting, graphs.y)[job.fold]
     graphs.scale(split.training)
     torch.manual_seed(seed)
@@ -122,7 +131,7 @@ def run(source, job):
 
 def run_missing(source, settings, folder, repeats, folds, jobs, make_run=run):
     """Makes the runs that are not there, several at a time; one experiment after the other, so that what is there of a command
-    that was stopped is complete. A run is made by `make_run(source, job)`, that of graphs or that of vertices."""
+    that was stopped is complete. A run is made by `make_run(source, job)`, that of graphs or that of nodes."""
     wanted = [Job(setting, repeat, fold) for setting in settings for repeat in range(repeats) for fold in folds]
     missing = [job for job in wanted if job.key not in read(job.setting.path(folder))]
     for job, result in finished(make_run, source, missing, jobs, len(wanted), Job.describe):

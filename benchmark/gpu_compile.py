@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, nullcontext
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -18,8 +19,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from torch_gic.ops import cut_kernel, structural_rank, undirected_graph
-from torch_gic.triton import KERNELS, gpu
+from torch_gic.coarsening import cut_kernel, structural_rank, undirected_graph
+from torch_gic.kernels.triton import KERNELS, gpu
 
 from .conv_layers import COMPONENTS, SCALES
 from .measure import print_table
@@ -33,7 +34,6 @@ TARGETS = {
 TYPES = {
     torch.float64: "fp64",
     torch.float32: "fp32",
-    torch.bfloat16: "bf16",
     torch.int64: "i64",
 }
 CHANNELS = (64, 128)
@@ -54,24 +54,16 @@ def recorded_launches(fake=True):
         gpu.launch = launch
 
 
-def encode(dtype, channels, nodes=1000, entries=20_000):
+def encode(dtype, channels, components=COMPONENTS, nodes=1000, entries=20_000):
     """Both directions of the encoding."""
     with recorded_launches() as launches:
         x = torch.empty(nodes, channels, dtype=dtype, device="cuda")
-        mixture = SCALES, COMPONENTS
-        operands = x, x.new_empty(nodes, *mixture), x.new_empty(mixture), x.new_empty(entries, SCALES)
-        member, vertex = torch.empty(2, entries, dtype=torch.long, device="cuda")
-        outputs = KERNELS["encode_moments"](*operands, member, vertex, nodes)
-        KERNELS["encode_moments_backward"](*outputs, *operands, member, vertex)
-    return launches
-
-
-def fold(dtype, channels):
-    """Both directions of folding the filter, of twice as many channels."""
-    with recorded_launches() as launches:
-        mu = torch.empty(SCALES, COMPONENTS, channels, dtype=dtype, device="cuda")
-        operands = mu.new_empty(2 * channels, 2 * mu.numel()), mu, torch.empty_like(mu)
-        KERNELS["fold_filter_backward"](*KERNELS["fold_filter"](*operands), *operands)
+        mu = x.new_empty(SCALES, components, channels)
+        mixture = mu, torch.empty_like(mu), x.new_empty(SCALES, components)
+        member, rowptr = (torch.empty(size, dtype=torch.long, device="cuda") for size in (entries, nodes + 1))
+        operands = x, *mixture, x.new_empty(entries, SCALES), member, rowptr
+        encoding, mass = KERNELS["gaussian_encode"](*operands)
+        KERNELS["gaussian_encode_backward"](encoding, encoding, mass, *operands)
     return launches
 
 
@@ -94,18 +86,17 @@ def fields_and_coarsening(nodes, clusters=16):
 
 def named_launches():
     """Every kernel in every type it has, by a name for the table."""
-    for dtype in (torch.float32, torch.bfloat16, torch.float64):
-        for channels in CHANNELS:
-            for kernel, arguments, constants in encode(dtype, channels) + fold(gpu.sum_type(dtype), channels):
-                name = f"{kernel.__name__.strip('_')}, {TYPES[arguments[0].dtype]}, d = {channels}"
-                if "width" in constants:
-                    name = f"segment_sum, {TYPES[arguments[0].dtype]}, width {constants['width']}"
-                yield name, (kernel, arguments, constants)
+    for dtype, channels, components in product((torch.float32, torch.float64), CHANNELS, (COMPONENTS, 1)):
+        for kernel, arguments, constants in encode(dtype, channels, components):
+            name = f"{kernel.__name__.strip('_')}, {TYPES[dtype]}, d = {channels}, C = {components}"
+            if "width" in constants:
+                name = f"segment_sum, {TYPES[dtype]}, width {constants['width']}"
+            yield name, (kernel, arguments, constants)
     for nodes in NODES:
         for kernel, arguments, constants in fields_and_coarsening(nodes):
             name = f"{kernel.__name__.strip('_')}, fp64"
             if "BLOCK" in constants:
-                name += f", {nodes} vertices"
+                name += f", {nodes} nodes"
             yield name, (kernel, arguments, constants)
 
 
@@ -175,7 +166,7 @@ def main():
                     file = args.output / f"{re.sub('[ ,=]+', '-', name)}.{target}.{kind}"
                     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     title = "Registers / bytes spilled, both of a thread / kB of shared memory of a program"
-    title += f"; K = {SCALES}, C = {COMPONENTS}, Triton {triton.__version__}"
+    title += f"; K = {SCALES}, Triton {triton.__version__}"
     print_table(title, ["kernel", *args.targets], rows.values())
     if errors:
         sys.exit("\n".join(errors))

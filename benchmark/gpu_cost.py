@@ -6,6 +6,7 @@ the other times ("at best"), or if every entry fetches what belongs to its membe
 
 import argparse
 import math
+from itertools import product
 from typing import NamedTuple
 
 from .conv_layers import COMPONENTS, SCALES
@@ -27,26 +28,35 @@ class Cost(NamedTuple):
     unit: str
 
 
-def encoding(d, n):
-    """Costs of a field entry, in fields of n entries, of members that are in n fields."""
-    rows = SCALES * COMPONENTS
-    field = FLOAT * rows * 2 * (d + 1) / n  # moments and masses
-    entry = 2 * INDEX + FLOAT * SCALES  # place, member, weights
-    member = FLOAT * (d + rows)  # attributes and distances, or what is added to their gradients
+def encoding(d, n, components):
+    """Costs of a field entry, in fields of n entries, of members that are in n fields. One component needs no distances."""
+    rows = SCALES * components
+    distances = rows if components > 1 else 0
+    field = FLOAT * rows * 2 * (d + 1) / n  # encoding and masses, or the gradient of the encoding
+    entry = INDEX + FLOAT * SCALES  # member, weights
+    member = FLOAT * (d + distances)  # features and distances, or what is added to their gradients
     products = 2 * 2 * rows * d  # of both moments
-    gradients = field + entry + member + FLOAT * SCALES
+    logits = field + entry + FLOAT * (distances + SCALES)
+    features = field + entry + FLOAT * d
+    members = member + INDEX + member / n
     filters = 2 * rows * 2 * d * 2 * d / n
-    return {
-        "sorting, each time": Cost(SORT, SORT, 0, "fp32"),
+    costs = {
         "forward": Cost(field + entry + member / n, field + entry + member, products, "tf32x3"),
-        "backward, entries": Cost(gradients + member / n, gradients + member, 2 * products, "tf32x3"),
-        "backward, members": Cost(member + INDEX + member / n, member + INDEX + member / n, d + rows, "fp32"),
-        f"filter product, {d} to {2 * d}": Cost(field, field, filters, "fp32"),
+        "backward, mixture": Cost(2 * field, 2 * field, 10 * rows * d / n, "fp32"),
+        "backward, logits": Cost(logits + member / n, logits + member, products, "tf32x3"),
+        "backward, features": Cost(features + member / n, features + member, products, "tf32x3"),
+        "backward, sorting": Cost(SORT, SORT, 0, "fp32"),
+        "backward, members": Cost(members, members, d + distances, "fp32"),
     }
+    if distances > 0:  # by operations of PyTorch, each of which reads and writes: counted one after the other
+        there, back = (44 * d + 76 * rows) / n, (140 * d + 60 * rows) / n
+        costs["distances, both directions"] = Cost(2 * there, 2 * there, 2 * products / n, "fp64")
+        costs["backward, distances"] = Cost(back, back, 2 * products / n, "fp64")
+    return costs | {f"filter product, {d} to {2 * d}": Cost(field, field, filters, "fp32")}
 
 
 def coarse(degree, n):
-    """Costs of a pair of vertices and a scale, and of a vertex, a cluster and an iteration."""
+    """Costs of a pair of nodes and a scale, and of a node, a cluster and an iteration."""
     pair, state = 2 * INDEX + 2 * DOUBLE, (2 + 2 + 3) * DOUBLE  # products, sums, responsibilities
     bisection = degree * (INDEX * math.ceil(math.log2(n + 1)) + 2 * DOUBLE + INDEX)
     return {
@@ -55,17 +65,8 @@ def coarse(degree, n):
     }
 
 
-def folding():
-    """Costs of two weights of the filter, those of one mean and one deviation."""
-    two, forward, backward = 2 * FLOAT, 14, 36  # flops as the kernels have them, a division counted as one
-    return {
-        "folding, forward": Cost(2 * two, 2 * two, forward, "fp32"),
-        "folding, backward": Cost(3 * two, 3 * two, backward, "fp32"),
-    }
-
-
 def rounds(ratio):
-    """Costs of a pair of vertices in a round of merging or moving, which keep this share of the vertices as clusters. Links of
+    """Costs of a pair of nodes in a round of merging or moving, which keep this share of the nodes as clusters. Links of
     merging are read twice, those of moving read and cleared, and read and written where there is an edge. Sums by rank compare
     all pairs: two of them in merging, five in moving, beside two sums over the members of each cluster."""
     return {
@@ -92,11 +93,11 @@ def print_costs(title, costs):
 
 
 def print_training_step(costs):
-    """Three sorts, forward and backward of the encoding, beside the filter product: one forward, two backward."""
-    sort, *kernels, product = costs.values()
+    """Forward and backward of the encoding, beside the filter product: one forward, two backward."""
+    *kernels, filters = costs.values()
     for name, peaks in DEVICES.items():
-        low, high = (sum(times) for times in zip(*(bounds(cost, peaks) for cost in (sort, sort, sort, *kernels)), strict=True))
-        whole = 3 * bounds(product, peaks)[0]
+        low, high = (sum(times) for times in zip(*(bounds(cost, peaks) for cost in kernels), strict=True))
+        whole = 3 * bounds(filters, peaks)[0]
         shares = f"{100 * low / whole:.0f} to {100 * high / whole:.0f} % of the filter product's {whole:.0f} us"
         print(f"A training step on {name}: {low:.0f} to {high:.0f} us for 10^6 entries, {shares}")
 
@@ -106,17 +107,17 @@ def main():
         prog="python -m benchmark.gpu_cost", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--entries", type=float, default=22, help="of a field (default: 22, as in NCI1)")
-    parser.add_argument("--degree", type=float, default=3, help="of a vertex, its self-loop counted (default: 3, as in NCI1)")
+    parser.add_argument("--degree", type=float, default=3, help="of a node, its self-loop counted (default: 3, as in NCI1)")
     args = parser.parse_args()
-    for d in (64, 128):
-        title = f"A field entry: d = {d}, K = {SCALES}, C = {COMPONENTS}, {args.entries:g} entries a field, float32"
-        costs = encoding(d, args.entries)
+    for d, components in product((64, 128), (COMPONENTS, 1)):
+        title = f"A field entry: d = {d}, K = {SCALES}, C = {components}, {args.entries:g} entries per field, float32"
+        costs = encoding(d, args.entries, components)
         print_costs(title, costs)
-        print_training_step(costs)
-    title = f"A pair, or a vertex and a cluster: degree {args.degree:g}, {args.entries:g} entries a field, float64"
+        if components > 1:
+            print_training_step(costs)
+    title = f"A pair, or a node and a cluster: degree {args.degree:g}, {args.entries:g} entries per field, float64"
     print_costs(title, coarse(args.degree, args.entries))
-    print_costs("Two weights of the filter, float32", folding())
-    title = "A pair of vertices of one graph, half of which remain, float64; one graph a multiprocessor"
+    title = "A pair of nodes of one graph, half of which remain, float64; one graph per multiprocessor"
     print_costs(title, rounds(0.5))
 
 

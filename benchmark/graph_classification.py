@@ -1,6 +1,6 @@
 """Ten-fold graph classification on any data set of the TU collection, under one of three protocols.
 
-Vertex attributes are the one-hot label and the degree, or the degree alone where there are no labels, and measured ones on
+Node features are the one-hot label and the degree, or the degree alone where there are no labels, and measured ones on
 request; all numbers have zero mean and unit variance on the training graphs. Receptive fields are computed once and kept
 beside the data.
 
@@ -50,13 +50,13 @@ def parse_args():
     )
     add("--recipe", "how to optimise", choices=RECIPES, default="default")
     parser.add_argument("--epochs", type=int, help="epochs of a run (default: those of the recipe)")
-    add("--num-scales", "K, of GIC", type=int, default=7)
-    add("--num-components", "C, of GIC", type=int, default=7)
+    parser.add_argument("--num-scales", type=int, help="K, of GIC (default: that of the network)")
+    parser.add_argument("--num-components", type=int, help="C, of GIC (default: that of the network)")
     parser.add_argument(
-        "--max-neighbors", type=int, help="the largest number of field members a vertex, of GIC (default: all)"
+        "--max-neighbors", type=int, help="the largest number of field members per node, of GIC (default: all)"
     )
-    parser.add_argument("--architecture", help="layers of the network GIC, in the paper's notation (default: its own)")
-    add("--repeats", "runs of each fold, each from other weights", type=int, default=1)
+    parser.add_argument("--architecture", help="layers of GIC, in the paper's notation (default: those of the network)")
+    add("--repeats", "runs per fold, each from other weights", type=int, default=1)
     add("--folds", "numbers of folds", nargs="+", type=int, choices=range(FOLDS), default=list(range(FOLDS)))
     add_source(parser)
     add("--output", "folder of the results", type=Path, default=Path("results"))
@@ -65,6 +65,8 @@ def parse_args():
         value = getattr(args, name)
         if value is not None and value < 1:
             parser.error(f"Expected --{name.replace('_', '-')} to be at least 1 (got {value})")
+    if args.architecture and args.network == "GIC-flat":
+        parser.error("Expected no --architecture of GIC-flat, which has convolutions alone")
     return args
 
 

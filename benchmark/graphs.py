@@ -8,7 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.utils import cumsum, degree
 
-from torch_gic import ReceptiveFields
+from torch_gic import Fields, ReceptiveFields
+from torch_gic.fields.fields import pointers
 
 from .data import load_dataset
 
@@ -25,14 +26,14 @@ class GraphBatch(NamedTuple):
     edge_index: Tensor
     batch: Tensor
     y: Tensor
-    fields: tuple[Tensor, Tensor] | None
+    fields: Fields | None
 
 
 class Graphs:
-    """The graphs, their receptive fields if the data set has them, and their attributes.
+    """The graphs, their receptive fields if the data set has them, and their features.
 
-    Attributes are the one-hot label, the numbers of a vertex (its degree, and what else was loaded with the data set) and,
-    if asked for, the class of its degree.
+    Features are the one-hot label, the numbers of a node (its degree, and what else was loaded with the data set) and, if
+    asked for, the class of its degree.
     """
 
     def __init__(self, dataset, with_classes=False):
@@ -41,8 +42,8 @@ class Graphs:
         self.y = data.y
         self.node_start = data.ptr
         self.edges = _Pairs(data.edge_index, data.batch, len(dataset))
-        self.fields = _Pairs(data.field_index, data.batch, len(dataset)) if "field_index" in data else None
-        self.field_weight = data.field_weight if self.fields else None
+        self.made = Fields.from_dict(data.fields) if "fields" in data else None
+        self.fields = _Pairs(self.made.index, data.batch, len(dataset)) if self.made else None
         self.graph = data.batch
         x = torch.empty(data.num_nodes, 0) if data.x is None else data.x
         measured, self.labels = x.tensor_split([x.size(1) - dataset.num_node_labels], dim=1)  # as PyG has them
@@ -55,7 +56,7 @@ class Graphs:
         return self.labels.size(1) + self.numbers.size(1) + self.with_classes * DEGREE_CLASSES
 
     def scale(self, training):
-        """Makes the attributes: numbers get zero mean and unit variance on these graphs, the ones to train on."""
+        """Makes the features: numbers get zero mean and unit variance on these graphs, the ones to train on."""
         known = self.numbers[torch.isin(self.graph, training)]
         scaled = (self.numbers - known.mean(dim=0)) / known.std(dim=0).clamp(min=1e-6)
         classes = [degree_classes(self.numbers[:, 0], known[:, 0])] if self.with_classes else []
@@ -74,7 +75,10 @@ class Graphs:
         fields = None
         if self.fields:
             field_index, positions = self.fields.take(graphs, shift)
-            fields = field_index, self.field_weight[positions]
+            # Sorted by node inside each graph, and so in a row of graphs.
+            rowptr = pointers(field_index[1], int(size.sum()))
+            settings = int(size.sum()), edge_index.size(1), self.made.settings
+            fields = Fields(field_index, self.made.weight[positions], rowptr, *settings)
         batch = torch.arange(graphs.numel()).repeat_interleave(size)
         return GraphBatch(self.x[_ranges(self.node_start[graphs], size)], edge_index, batch, self.y[graphs], fields)
 
@@ -89,14 +93,14 @@ def degree_classes(degree, known):
 
 
 class _Pairs:
-    """Pairs of vertices, graph by graph: edges, or members of fields."""
+    """Pairs of nodes, graph by graph: edges, or members of fields."""
 
     def __init__(self, index, batch, num_graphs):
         self.index = index
         self.start = cumsum(torch.bincount(batch[index[0]], minlength=num_graphs))
 
     def take(self, graphs, shift):
-        """The pairs of some graphs, whose vertices are renumbered by the shift, and where these pairs stand."""
+        """The pairs of some graphs, whose nodes are renumbered by the shift, and where these pairs stand."""
         count = self.start.diff()[graphs]
         positions = _ranges(self.start[graphs], count)
         return self.index[:, positions] + shift.repeat_interleave(count), positions
@@ -107,11 +111,11 @@ def _ranges(start, length):
     return torch.arange(int(length.sum())) + (start - cumsum(length)[:-1]).repeat_interleave(length)
 
 
-def load_graphs(args, name, num_scales=None, max_neighbors=None, add_self_loops=False, attributes="labels"):
+def load_graphs(args, name, num_scales=None, max_neighbors=None, attributes="labels"):
     """The graphs of a data set, with fields if scales are asked for: these are computed once and kept on disk."""
     options, with_classes = {"use_node_attr": attributes == "all"}, attributes == "classes"
     if num_scales is None:
         return Graphs(load_dataset(args, name, **options), with_classes)
-    folder = f"fields{num_scales}" + (f"-of-{max_neighbors}" if max_neighbors else "") + ("-loops" if add_self_loops else "")
-    fields = ReceptiveFields(num_scales, add_self_loops, max_neighbors)
+    folder = f"receptive-fields{num_scales}" + (f"-of-{max_neighbors}" if max_neighbors else "")
+    fields = ReceptiveFields(num_scales, max_neighbors=max_neighbors)
     return Graphs(load_dataset(args, name, folder, pre_transform=fields, **options), with_classes)

@@ -5,7 +5,7 @@ from torch_geometric.data import Data
 
 VERTICES, EDGES, FEATURES, CLASSES = 232_965, 114_615_892, 602, 41
 INSIDE = 0.8  # share of the edges that stay in a class
-TRAINED = 0.66  # share of the vertices to train on, as of Reddit
+TRAINED = 0.66  # share of the nodes to train on, as of Reddit
 NOISE = 8.0  # against class means of unit variance
 
 
@@ -14,7 +14,7 @@ def planted_graph(num_vertices=VERTICES, num_edges=EDGES, num_features=FEATURES,
     edges are drawn twice; they are kept, and count twice. Edges are sorted by their target, as samplers want them."""
     generator = torch.Generator().manual_seed(seed)
     y = torch.randint(CLASSES, (num_vertices,), generator=generator)
-    members = y.argsort()  # the vertices by class
+    members = y.argsort()  # the nodes by class
     size = torch.bincount(y, minlength=CLASSES)
     start = size.cumsum(0) - size
     count = num_edges // 2

@@ -1,7 +1,7 @@
 """How good and how fast is the coarsening of VIGMMPool? One command, tables, a plot.
 
-The normalised cut of its clusters beside those of partitioners and other poolers, all asked for a quarter of the vertices;
-the time of a forward pass on real batches; growth of time, memory and cut to graphs of a million vertices; how far fields
+The normalised cut of its clusters beside those of partitioners and other poolers, all asked for a quarter of the nodes;
+the time of a forward pass on real batches; growth of time, memory and cut to graphs of a million nodes; how far fields
 reach after coarsening; how sharp the mixture must be. Contenders of a table of times take turns in the same rounds, and their
 medians are compared.
 
@@ -80,10 +80,10 @@ def main():
             PARTS[part](args, results, progress)
     print(
         "\ncut: mean over the clusters in use of the share of their edge ends that lead outside; clusters asked for: a quarter"
-        "\nof the vertices, rounded up. METIS: recursive bisection, bare with its lists of neighbours at hand, with lists with"
+        "\nof the nodes, rounded up. METIS: recursive bisection, bare with its lists of neighbours at hand, with lists with"
         "\ntheir preparation. graclus: two matchings, tgp graclus one. mincut, dmon, diffpool, justbalance: for cuts fitted to"
-        "\neach graph by their own losses. topk drops vertices: no partition. ms: median; -: nothing to measure, too long or"
-        "\ntoo large. Exponents: least squares of logarithms from 1000 vertices on, of memory above 1 MB."
+        "\neach graph by their own losses. topk drops nodes: no partition. ms: median; -: nothing to measure, too long or"
+        "\ntoo large. Exponents: least squares of logarithms from 1000 nodes on, of memory above 1 MB."
     )
     plot(results.values, args.output / "pooling.png")
     print(f"Measurements: {results.path}, plot: {args.output / 'pooling.png'}")

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 import torch_gic
-from torch_gic.nn.gic import READOUTS
+from torch_gic.nn.models.gic import READOUTS
 
 from .data import add_data_arguments
 from .graphs import load_graphs
@@ -158,11 +158,11 @@ def parse_args():
     add("--networks", "networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     needs = "metis needs pymetis, those after 'none' need torch-geometric-pool, and of these graclus torch-cluster too"
     add("--poolers", f"poolings; {needs}", nargs="+", choices=POOLERS, default=list(POOLERS))
-    add("--seeds", "number of runs a fold, each from other weights", type=int, default=3)
+    add("--seeds", "number of runs per fold, each from other weights", type=int, default=3)
     add("--folds", "numbers of folds", nargs="+", type=int, choices=folds, default=folds)
     add("--epochs", "epochs of a run", type=int, default=30)
     add("--hidden", "channels of all layers", type=int, default=32)
-    add("--ratio", "share of the vertices that a pooling keeps", type=float, default=0.5)
+    add("--ratio", "share of the nodes that a pooling keeps", type=float, default=0.5)
     add("--readout", "of all levels, or the maximum of the last one, as printed", choices=READOUTS, default="all")
     add("--jobs", "runs at the same time, each on one core", type=int, default=1)
     parser.add_argument("--splits", type=Path, help="zip file of the 'fair comparison' splits (default: own stratified folds)")

@@ -2,18 +2,15 @@
 
 import statistics
 
+from .picture import pyplot
 from .pooling_networks import POOLERS
 from .protocols import spread
 
 
 def plot(collected, base, path):
-    """Mean test accuracy and its standard error: a panel a data set, a row a pooling, a marker a network; a line at the
-    pooling that all are compared with."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    """Mean test accuracy and its standard error: one panel per data set, one row per pooling, one marker per
+    network; a line at the pooling that all are compared with."""
+    plt = pyplot()
     datasets, networks = (list(dict.fromkeys(part)) for part in zip(*collected, strict=True))
     present = {pooler for poolers in collected.values() for pooler in poolers}
     rows = [pooler for pooler in POOLERS if pooler in present]

@@ -1,7 +1,7 @@
-"""The contenders of the pooling benchmark: each takes one graph to a cluster number for every vertex.
+"""The contenders of the pooling benchmark: each takes one graph to a cluster number for every node.
 
-All are asked for C = ceil(n / 4) clusters of a graph of n vertices. Graclus, NDP and k-MIS have a number of their own; TopK
-drops vertices and has no partition at all. Packages that are not part of torch_gic are optional.
+All are asked for C = ceil(n / 4) clusters of a graph of n nodes. Graclus, NDP and k-MIS have a number of their own; TopK
+drops nodes and has no partition at all. Packages that are not part of torch_gic are optional.
 """
 
 import importlib.util
@@ -108,7 +108,7 @@ def spectral(graph):
 
 
 def graclus(graph):
-    """Matchings of matchings: up to four vertices a cluster."""
+    """Matchings of matchings: up to four nodes per cluster."""
     from tgp.select import GraclusSelect
 
     match = GraclusSelect()
@@ -120,10 +120,10 @@ def graclus(graph):
 
 
 def ndp(graph):
-    """Keeps one side of a large cut, about half of the vertices; tgp gives each of the others to the nearest one kept."""
+    """Keeps one side of a large cut, about half of the nodes; tgp gives each of the others to the nearest one kept."""
     from tgp.select import NDPSelect
 
-    batch = torch.zeros(graph.num_nodes, dtype=torch.long)  # without it, tgp forgets isolated vertices at the end
+    batch = torch.zeros(graph.num_nodes, dtype=torch.long)  # without it, tgp forgets isolated nodes at the end
     kept = NDPSelect()(graph.edge_index, batch=batch, num_nodes=graph.num_nodes)
     if kept.num_supernodes == 1:  # as in a star, which tgp cannot extend
         return batch
@@ -131,7 +131,7 @@ def ndp(graph):
 
 
 def kmis(graph):
-    """A maximal independent set, vertices of low degree first; each of the others joins a neighbour in it."""
+    """A maximal independent set, nodes of low degree first; each of the others joins a neighbour in it."""
     return tgp_pooler("kmis", 1, None).select(edge_index=graph.edge_index, num_nodes=graph.num_nodes).cluster_index
 
 
@@ -151,11 +151,11 @@ def tgp_pooler(name, channels, count):
 
 
 def trained(name, graph):
-    """A dense pooler fitted to this one graph by nothing but its own losses, then the likeliest cluster of each vertex.
+    """A dense pooler fitted to this one graph by nothing but its own losses, then the likeliest cluster of each node.
 
     It sees the eigenvectors of the Laplacian that spectral clustering uses, behind a graph convolution: more than its usual
     place in a network would show it. In short trials, one-hot degrees cut more on MUTAG;
-    random attributes cut as little there, but more on REDDIT-BINARY.
+    random features cut as little there, but more on REDDIT-BINARY.
     """
     count = num_clusters(graph)
     if count == 1:

@@ -24,7 +24,7 @@ def load_graphs(args, name):
 
 
 def first_graphs(graphs, num_vertices):
-    """As many as have this many vertices together: spectral clustering of large graphs takes seconds each."""
+    """As many as have this many nodes together: spectral clustering of large graphs takes seconds each."""
     total = itertools.accumulate(graph.num_nodes for graph in graphs)
     return [graph for graph, count in zip(graphs, total, strict=True) if count <= num_vertices] or graphs[:1]
 
@@ -32,7 +32,7 @@ def first_graphs(graphs, num_vertices):
 def normalised_cut(graph, cluster):
     """The mean over the clusters in use of cut(c) / vol(c), the share of its edge ends that lead outside.
 
-    A cluster of isolated vertices cuts nothing.
+    A cluster of isolated nodes cuts nothing.
     """
     used, cluster = cluster.unique(return_inverse=True)
     row, col = cluster[graph.edge_index]
@@ -42,7 +42,7 @@ def normalised_cut(graph, cluster):
 
 
 def quality(graph, cluster):
-    """Normalised cut, clusters in use / clusters asked for, and largest cluster / the n / C vertices of an ideal one."""
+    """Normalised cut, clusters in use / clusters asked for, and largest cluster / the n / C nodes of an ideal one."""
     asked, sizes = num_clusters(graph), cluster.unique(return_counts=True)[1]
     return {
         "cut": normalised_cut(graph, cluster),

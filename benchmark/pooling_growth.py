@@ -1,6 +1,6 @@
-"""How do time, memory and cut grow with the graph? One grid and one power-law graph, up to a million vertices.
+"""How do time, memory and cut grow with the graph? One grid and one power-law graph, up to a million nodes.
 
-Each measurement is a process of its own (`python -m benchmark.pooling_growth graph contender vertices threads`), so that
+Each measurement is a process of its own (`python -m benchmark.pooling_growth graph contender nodes threads`), so that
 its highest memory is its own, and it can be stopped.
 """
 
@@ -37,14 +37,14 @@ from .pooling_contenders import (
 from .pooling_cut import normalised_cut
 
 CHANNELS = 8
-EDGES = 4  # of a new vertex of the power-law graph
+EDGES = 4  # of a new node of the power-law graph
 LARGEST = {"spectral": 10**4, "mincut": 10**4}  # eigenvectors and dense matrices
 CONTENDERS = ["vigmm", "metis", "graclus", "spectral", "kmis", "topk", "mincut"]
 REPEATS, SHORT = 5, 1.0  # calls are repeated while they take less than this many seconds in all
 
 
 def grid(num_vertices):
-    """A square with four neighbours to a vertex."""
+    """A square with four neighbours to a node."""
     side = round(math.sqrt(num_vertices))
     vertex = torch.arange(side * side).view(side, side)
     right = torch.stack([vertex[:, :-1].flatten(), vertex[:, 1:].flatten()])
@@ -53,10 +53,10 @@ def grid(num_vertices):
 
 
 def power_law(num_vertices):
-    """Preferential attachment (Barabási and Albert): a new vertex copies ends of earlier edges, in linear time.
+    """Preferential attachment (Barabási and Albert): a new node copies ends of earlier edges, in linear time.
 
-    Slot 2e is the new vertex of edge e and slot 2e + 1 its target, which is itself a slot: chains of them are followed for
-    all edges at once. The first edges make a star around vertex 0; what is drawn twice becomes one edge.
+    Slot 2e is the new node of edge e and slot 2e + 1 its target, which is itself a slot: chains of them are followed for
+    all edges at once. The first edges make a star around node 0; what is drawn twice becomes one edge.
     """
     rng = np.random.default_rng(0)
     source = np.concatenate([np.arange(1, EDGES + 1), np.repeat(np.arange(EDGES + 1, num_vertices), EDGES)])
@@ -131,12 +131,12 @@ def measure_growth(args, results, progress):
     for kind in GRAPHS:
         for name in available(CONTENDERS):
             for n in (n for n in args.vertices if n <= LARGEST.get(name, n)):
-                progress.set_description(f"growth, {kind}, {name}, {n} vertices; measurement")
+                progress.set_description(f"growth, {kind}, {name}, {n} nodes; measurement")
                 key = f"growth/{kind}/{name}/{n}"
                 point = results.get(key, measure_apart, kind, name, n, args.threads[-1], args.time_limit)
                 progress.update()
                 if "failed" in point:
-                    print(f"{kind}, {name}, {n} vertices: {point['failed']}")
+                    print(f"{kind}, {name}, {n} nodes: {point['failed']}")
                     break  # a larger graph will not do what this one did not
                 points[kind, name, n] = point
     for quantity, unit in (("time", "ms"), ("memory", "MB"), ("cut", "")):
@@ -152,7 +152,7 @@ def print_growth(title, quantity, points, sizes):
         if quantity != "cut":
             cells.append(growth([point for point in line if point and point["vertices"] > 500], quantity))
         rows.append([f"{kind}, {name}", *cells])
-    print_table(title, ["vertices", *map(str, sizes), *(["exponent"] if quantity != "cut" else [])], rows)
+    print_table(title, ["nodes", *map(str, sizes), *(["exponent"] if quantity != "cut" else [])], rows)
 
 
 def number(value):
@@ -172,7 +172,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("graph", choices=GRAPHS)
     parser.add_argument("contender", choices=CONTENDERS)
-    parser.add_argument("vertices", type=int)
+    parser.add_argument("nodes", type=int)
     parser.add_argument("threads", type=int)
     args = parser.parse_args()
     if platform.system() == "Linux":
@@ -183,7 +183,7 @@ def main():
     warnings.filterwarnings("ignore", message="Sparse")
     set_threads(args.threads)
     torch.manual_seed(0)
-    print(json.dumps(measure_here(args.graph, args.contender, args.vertices)))
+    print(json.dumps(measure_here(args.graph, args.contender, args.nodes)))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,9 @@ from torch_geometric.nn.pool.select import SelectOutput
 from torch_geometric.utils import cumsum
 
 from torch_gic import GIC, VIGMMPool
-from torch_gic.nn.vigmm_select import VIGMMSelect
+from torch_gic.nn.pool.vigmm_select import VIGMMSelect
 
 from .blocks import BlockNetwork, GINBlock
-
-SCALES, COMPONENTS = 3, 3  # of GIC: fewer than in the paper, for the sake of time
 
 
 class TGPool(torch.nn.Module):
@@ -24,8 +22,8 @@ class TGPool(torch.nn.Module):
 
     Edges without weights get ones, so that the weights of coarse edges are sums, as those of VIGMMPool are. Dense poolings
     (mincut, dmon, diffpool, justbalance) have a fixed number of clusters, whatever the graph: ratio times the mean number of
-    vertices of the training graphs, rounded up, and ratio times this at the second level. Others choose by themselves how
-    much remains, whatever the ratio: graclus and ndp about half of the vertices, kmis an independent set. topk keeps the
+    nodes of the training graphs, rounded up, and ratio times this at the second level. Others choose by themselves how
+    much remains, whatever the ratio: graclus and ndp about half of the nodes, kmis an independent set. topk keeps the
     ratio.
     """
 
@@ -88,7 +86,7 @@ class MetisSelect(PartitionSelect):
 
 
 def _fill_empty(part, num_clusters):
-    """METIS may leave clusters empty in small graphs: each of them gets a vertex of the largest cluster."""
+    """METIS may leave clusters empty in small graphs: each of them gets a node of the largest cluster."""
     while (empty := torch.bincount(part, minlength=num_clusters) == 0).any():
         vertex = int((part == part.bincount().argmax()).nonzero()[0])
         part[vertex] = int(empty.nonzero()[0])
@@ -140,7 +138,7 @@ def make_network(network, pooler, in_channels, num_classes, hidden, ratio, reado
         model.pools.extend(make_pools(pooler, hidden, ratio, mean_size))
         return model
     architecture = f"C({hidden})-P({ratio})-C({hidden})-P({ratio})-C({hidden})-P-FC({hidden})"
-    model = GIC(in_channels, num_classes, architecture, SCALES, COMPONENTS, readout=readout, root_weight=False)
+    model = GIC(in_channels, num_classes, architecture, readout=readout)
     pools = make_pools(pooler, hidden, ratio, mean_size)
     layers = list(zip(model.layers, model.norms, strict=True))
     if pools:

@@ -1,11 +1,6 @@
 """The picture of the pooling benchmark."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from matplotlib.lines import Line2D
-
+from .picture import pyplot
 from .pooling_contenders import OWN_COUNT, PARTITIONS, TRAINED
 
 LOOKS = {  # marker, colour; shapes alone tell them apart
@@ -38,6 +33,7 @@ def plot(values, path):
     panels += [(quantity, growth) for quantity in ("time", "memory")] if growth else []
     if not panels:
         return
+    plt = pyplot()
     widths = [6 if panel == "cut" else 3 for panel, _ in panels]
     figure, axes = plt.subplots(
         1, len(panels), figsize=(1.45 * sum(widths), 5), width_ratios=widths, layout="constrained", squeeze=False
@@ -52,6 +48,8 @@ def plot(values, path):
 
 
 def _plot_cut(axis, cuts, title):
+    from matplotlib.lines import Line2D
+
     datasets = list(dict.fromkeys(dataset for dataset, _ in cuts))
     names = [name for name in PARTITIONS if any(name == other for _, other in cuts)]
     for (dataset, name), measured in cuts.items():
@@ -75,6 +73,8 @@ def _plot_cut(axis, cuts, title):
 
 
 def _plot_growth(axis, growth, quantity, title):
+    from matplotlib.lines import Line2D
+
     kinds, names = (list(dict.fromkeys(key[i] for key in growth)) for i in (0, 1))
     sizes, anchor = set(), 0
     for (kind, name), points in growth.items():
@@ -86,7 +86,7 @@ def _plot_growth(axis, growth, quantity, title):
             anchor = max(anchor, points[-1][quantity] / points[-1]["vertices"])
     ends = [min(sizes), max(sizes)]
     axis.loglog(ends, [2 * anchor * n for n in ends], "k--", linewidth=1)
-    axis.set(xlabel="vertices", ylabel={"time": "time [ms]", "memory": "peak memory [MB]"}[quantity], title=title)
+    axis.set(xlabel="nodes", ylabel={"time": "time [ms]", "memory": "peak memory [MB]"}[quantity], title=title)
     axis.grid(color="#eeeeee")
     handles = [Line2D([], [], label=name, linestyle="-", **_marker(name, False)) for name in names]
     handles += [Line2D([], [], color="black", linestyle="--", linewidth=1, label="proportional")]

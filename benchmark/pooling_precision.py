@@ -5,12 +5,12 @@ import math
 import torch
 from torch_geometric.utils import cumsum
 
-from torch_gic.ops.merge_clusters import merge_clusters
-from torch_gic.ops.responsibility import responsibility
-from torch_gic.ops.structural_rank import structural_rank
-from torch_gic.ops.undirected_graph import undirected_graph
-from torch_gic.ops.vigmm import vigmm
-from torch_gic.ops.vigmm_select import GRADIENT_SHARPNESS, SHARPNESS, precisions, vertex_kernel, vertex_weights
+from torch_gic.coarsening.merge_clusters import merge_clusters
+from torch_gic.coarsening.responsibility import responsibility
+from torch_gic.coarsening.structural_rank import structural_rank
+from torch_gic.coarsening.undirected_graph import undirected_graph
+from torch_gic.coarsening.vigmm import vigmm
+from torch_gic.coarsening.vigmm_select import GRADIENT_SHARPNESS, SHARPNESS, precisions, vertex_kernel, vertex_weights
 
 from .measure import print_table
 from .pooling_contenders import num_clusters, set_threads
@@ -21,7 +21,7 @@ VERTICES, ITERATIONS, SURE = 10000, 20, 0.9
 
 
 def soft_em(data, sharpness):
-    """The cut of the start, that after soft EM without any moves, and the share of vertices whose cluster is responsible for
+    """The cut of the start, that after soft EM without any moves, and the share of nodes whose cluster is responsible for
     them by more than SURE at the start."""
     count, n = num_clusters(data), data.num_nodes
     batch, influence = torch.zeros(n, dtype=torch.long), torch.ones(n, dtype=torch.float64)
@@ -52,6 +52,6 @@ def measure_precision(args, results, progress):
             start, end, sure = results.get(f"precision/{dataset}/{sharpness}", mean, dataset, sharpness)
             row.append(f"{end:.3f} {100 * sure:3.0f} %")
         rows.append([row[0], f"{start:.3f}", *row[1:]])
-    title = f"Cut after soft EM without moves; vertices whose own cluster is responsible by more than {SURE}"
+    title = f"Cut after soft EM without moves; nodes whose own cluster is responsible by more than {SURE}"
     print_table(f"{title}; by precision / mean cluster size", ["", "start", *map(str, PRECISIONS)], rows)
     print(f"VIGMMPool takes {SHARPNESS} for soft EM, and {GRADIENT_SHARPNESS} for the gradient of the influence")

@@ -1,4 +1,4 @@
-"""Why may a worse cut classify better? How far fields reach after coarsening, and how much of the attributes clusters hide."""
+"""Why may a worse cut classify better? How far fields reach after coarsening, and how much of the features clusters hide."""
 
 import torch
 from torch_geometric.loader import DataLoader
@@ -9,21 +9,22 @@ from torch_gic import receptive_fields
 from .data import load_dataset
 from .measure import print_table
 from .pooling_contenders import available
-from .pooling_networks import POOLERS, SCALES
+from .pooling_networks import POOLERS
 
 RATIO, LEVELS, BATCH = 0.5, 2, 100
+SCALES = 3  # of the fields
 SHOWN = {"frozen": "VIGMMPool, h constant", "metis": "METIS", "random": "random"}
 
 
 def reach(edge_index, size, batch):
-    """The share of the vertices of its graph that the field of a vertex covers, mean over all."""
-    (neighbor, vertex), _ = receptive_fields(edge_index, num_nodes=size.numel(), num_scales=SCALES)
+    """The share of the nodes of its graph that the field of a node covers, mean over all."""
+    neighbor, vertex = receptive_fields(edge_index, num_nodes=size.numel(), num_scales=SCALES).index
     covered = scatter(size[neighbor], vertex, dim_size=size.numel(), reduce="sum")
     return float((covered / scatter(size, batch, reduce="sum")[batch]).mean())
 
 
 def smooth(x, edge_index):
-    """The mean over the neighbours and the vertex itself: about what a convolution has seen."""
+    """The mean over the neighbours and the node itself: about what a convolution has seen."""
     total = x.index_add(0, edge_index[1], x[edge_index[0]])
     return total / (1 + degree(edge_index[1], x.size(0))).unsqueeze(1)
 
@@ -73,4 +74,4 @@ def measure_reach(args, results, progress):
             rows.append([name, label, *(f"{value:.2f}" for value in (first, second, third, hidden))])
     columns = ["", "", "fine", f"at {RATIO}", f"at {RATIO**2}", "hidden"]
     print_table(f"Share of its graph that a field of K = {SCALES} covers, by level", columns, rows)
-    print("hidden: share of the variance of attributes, averaged over neighbours, that is inside clusters of the first level")
+    print("hidden: share of the variance of features, averaged over neighbours, that is inside clusters of the first level")

@@ -81,6 +81,6 @@ def measure_time(args, results, progress):
         for name in names:
             cells = [f"{t[name]:.1f} ms {t[name] / t[OURS]:7.2f}x" if name in t else "-" for t in columns.values()]
             rows.append([name, *cells, "-" if memory[name] is None else f"{memory[name]:.1f} MB"])
-        vertices, edges = sum(graph.num_nodes for graph in graphs), sum(graph.num_edges for graph in graphs)
-        title = f"{dataset}: {len(graphs)} graphs, {vertices} vertices, {edges} edges, {CHANNELS} channels; x: of {OURS}"
+        nodes, edges = sum(graph.num_nodes for graph in graphs), sum(graph.num_edges for graph in graphs)
+        title = f"{dataset}: {len(graphs)} graphs, {nodes} nodes, {edges} edges, {CHANNELS} channels; x: of {OURS}"
         print_table(title, ["forward pass", *columns, "peak memory"], rows)

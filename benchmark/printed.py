@@ -81,4 +81,4 @@ ENZYMES 42.33 4.22 61.83 5.55 64.83 6.43 62.50 5.12
 PROTEINS 77.38 2.97 79.81 3.84 78.37 4.00 77.65 3.21
 """,
 )
-TABLE2 = {"Reddit": 0.952, "PPI": 0.661}  # micro-averaged F1 score of GIC; the benchmark of vertices is another one
+TABLE2 = {"Reddit": 0.952, "PPI": 0.661}  # micro-averaged F1 score of GIC; the benchmark of nodes is another one

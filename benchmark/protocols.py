@@ -1,11 +1,14 @@
 """Which epoch counts: three protocols, whose figures must never be mixed, and tests of who is better."""
 
+import math
 import statistics
 
 import numpy as np
-from scipy.stats import ttest_1samp, wilcoxon
+from scipy.stats import t as student
+from scipy.stats import wilcoxon
 
 from .experiments import unpack
+from .splits import FOLDS
 
 PROTOCOLS = {
     "paper": "the best test epoch of each fold: optimistic, the test graphs choose it",
@@ -59,14 +62,21 @@ def percent(mean, std):
     return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
 
 
-def compare(values, base):
+def compare(values, base, overlap=1 / (FOLDS - 1)):
     """Of the runs that both have: the mean difference, its p-values by t-test and by Wilcoxon (None if all differ alike),
-    and the number of pairs."""
+    and the number of pairs.
+
+    Folds share training graphs, so their differences vary less than those of new graphs would. The t-test corrects for it
+    (Nadeau and Bengio 2003): the variance of the mean is `1 / n + overlap` of the variance, with test graphs over training
+    graphs as the overlap. It is 0 for independent values.
+    """
     # Equal differences shall be equal, which rounding errors would keep Wilcoxon from seeing.
     pairs = [round(values[key] - base[key], 9) for key in values if key in base]
     if not pairs:
         return None
     p_t = p_wilcoxon = None
     if spread(pairs):
-        p_t, p_wilcoxon = (float(test.pvalue) for test in (ttest_1samp(pairs, 0), wilcoxon(pairs)))
+        deviation = statistics.stdev(pairs) * math.sqrt(1 / len(pairs) + overlap)
+        p_t = 2 * float(student.sf(abs(statistics.mean(pairs)) / deviation, len(pairs) - 1))
+        p_wilcoxon = float(wilcoxon(pairs).pvalue)
     return {"difference": statistics.mean(pairs), "t": p_t, "wilcoxon": p_wilcoxon, "pairs": len(pairs)}

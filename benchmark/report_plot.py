@@ -4,24 +4,15 @@ import numpy as np
 
 from . import printed
 from .experiments import unpack
+from .picture import pyplot
 from .protocols import summarise
-from .tables import OWN_SIZES
 
 STYLES = [("black", "o"), ("dimgrey", "s"), ("#0072b2", "^"), ("#d55e00", "D"), ("#009e73", "v")]
 
 
-def _pyplot():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
 def plot_trends(table4, table5, path):
     """Accuracy against K = C and against the number of layers: ours by lines, the printed ones by dotted lines."""
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
     panels = [(table4, printed.TABLE4, "scales and components, K = C"), (table5, printed.TABLE5, "layers, N")]
     for axis, (table, theirs, label) in zip(axes, panels, strict=True):
@@ -48,9 +39,7 @@ def plot_curves(table1, path):
         for network, (_, runs) in cells.items():
             if runs:  # of the default network, which comes first, or else of the other one
                 known.setdefault(dataset, (network, runs))
-    if not known:
-        return
-    plt = _pyplot()
+    plt = pyplot()
     columns = min(4, len(known))
     rows = -(-len(known) // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.8 * rows), squeeze=False, layout="constrained")
@@ -68,32 +57,5 @@ def plot_curves(table1, path):
         other.set_ylabel("training loss (dashed)", color="#d55e00", fontsize=8)
         axis.set(title=f"{dataset}, {network}", xlabel="epoch", ylabel="test accuracy [%]")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-
-
-def plot_mixture(peers, path):
-    """Of one component and of fitted ones, after each epoch: the training loss, and the accuracy on validation graphs."""
-    known = {
-        dataset: {network: cells[network][1] for network in OWN_SIZES}
-        for dataset, cells in peers.items()
-        if all(cells[network][1] for network in OWN_SIZES)
-    }
-    if not known:
-        return
-    plt = _pyplot()
-    size = (3.4 * len(known), 5)
-    figure, axes = plt.subplots(2, len(known), figsize=size, sharex="col", squeeze=False, layout="constrained")
-    for (loss, accuracy), (dataset, networks) in zip(axes.T, known.items(), strict=True):
-        for (network, runs), color in zip(networks.items(), ("black", "#d55e00"), strict=True):
-            for axis, curve, factor in ((loss, "loss", 1), (accuracy, "validation", 100)):
-                mean = factor * np.mean([unpack(run["curves"][curve]) for run in runs.values()], axis=0)
-                label = f"{network}, C = {OWN_SIZES[network][1]}"
-                axis.plot(np.arange(1, mean.size + 1), mean, color=color, label=label)
-        loss.set(title=dataset, ylim=(0, None))
-        accuracy.set_xlabel("epoch")
-    axes[0, 0].set_ylabel("training loss")
-    axes[1, 0].set_ylabel("validation accuracy [%]")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     figure.savefig(path, dpi=120)
     plt.close(figure)

@@ -16,6 +16,9 @@ class Report:
         self.lines += [text.strip(), ""]
 
     def table(self, columns, rows):
+        if not rows:
+            self.text("Nothing of this has been run.")
+            return
         lines = [columns, ["---"] * len(columns), *rows]
         self.lines += [*(f"| {' | '.join(map(str, line))} |" for line in lines), ""]
 

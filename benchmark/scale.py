@@ -1,12 +1,11 @@
 """Does GIC work on large graphs? Growth exponents, throughputs and memory, in three parts.
 
-fields: receptive fields of power-law graphs up to a million vertices: time and memory, and the exponents they grow with. Time
+fields: receptive fields of power-law graphs up to a million nodes: time and memory, and the exponents they grow with. Time
 is that of the processor, so that other programs do not look like growth: of the program itself, and of the system, which
 hands out memory, once it is too much to be kept from one call to the next.
-samples: training on samples of 25 and 10 neighbours around 512 seeds, on a planted graph of the size and degree of Reddit,
-beside GraphSAGE of two layers, which gets the same samples. GIC with K = 2 sees as far with one layer; with two, seeds depend
-on all that was sampled, and only the first batches are trained on. All compute only what the seeds depend on. Memory is what
-is held beside the graph: sampler, networks, optimisers and batches, all together.
+samples: training on samples of 25 and 10 neighbours around 512 seeds, on a planted graph of the size and degree of Reddit:
+GIC and GraphSAGE, of two layers each, get the same samples. Both compute only what the seeds depend on. Memory is what is held
+beside the graph: sampler, networks, optimisers and batches, all together.
 ranks: `examples/ddp.py` on one and on two processes of one thread each.
 
 What was measured is kept in scale.json of the output folder, and is not measured again.
@@ -28,8 +27,8 @@ from torch_geometric.nn import SAGEConv
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 from tqdm import tqdm
 
-from torch_gic import GIC, receptive_fields, walk_counts
-from torch_gic.ops import trim_fields
+from torch_gic import GIC, Fields, receptive_fields, walk_counts
+from torch_gic.fields import trim_fields
 
 from .measure import Results, exponent, print_table, resident_peak
 from .planted import CLASSES, EDGES, FEATURES, VERTICES, planted_graph
@@ -41,8 +40,6 @@ SCALES = (3, 7)
 MAX_NEIGHBORS = 32
 SHORT = 1.0  # seconds; calls are repeated while they take less in all, and the shortest counts
 NEIGHBORS, SEEDS, CHANNELS = [25, 10], 512, 64
-NUM_SCALES, NUM_COMPONENTS = 2, 3
-FEW = 8  # batches of the network whose seeds depend on all vertices of a sample
 RANK_BATCH = 512  # graphs or seeds of all processes together: with few, they mostly wait for each other
 PARTS = ["fields", "samples", "ranks"]
 
@@ -57,7 +54,7 @@ def measure_fields(size, num_scales):
     with resident_peak() as peak:
         while not times or (sum(map(sum, times)) < SHORT and len(times) < 10):
             start = resource.getrusage(resource.RUSAGE_SELF)
-            entries = call()[0].size(1)
+            entries = call().index.size(1)
             end = resource.getrusage(resource.RUSAGE_SELF)
             times.append((end.ru_utime - start.ru_utime, end.ru_stime - start.ru_stime))
     own, system = min(times, key=sum)
@@ -74,7 +71,7 @@ def print_fields(args, results):
         growth = [_growth(sizes, values, "seconds") for values in (points, whole)]
         rows.append(["exponent", "", "", *growth, _growth(sizes, points, "megabytes")])
         title = f"Fields of a power-law graph, K = {num_scales}, max_neighbors = {MAX_NEIGHBORS}, threads: {args.threads}"
-        print_table(title, ["vertices", "edges", "field entries", "time", "with the system's", "memory"], rows)
+        print_table(title, ["nodes", "edges", "field entries", "time", "with the system's", "memory"], rows)
 
 
 def _field_cells(point):
@@ -89,64 +86,57 @@ def _growth(sizes, points, name):
 
 
 class SampledSAGE(torch.nn.Module):
-    """GraphSAGE of two layers, as wide as GIC, that computes only what the seeds depend on."""
+    """GraphSAGE of two layers, as wide as GIC, that computes only what the seeds depend on: edges are trimmed as fields."""
 
     def __init__(self, in_channels, out_channels):
         super().__init__()
         self.convs = torch.nn.ModuleList([SAGEConv(in_channels, CHANNELS), SAGEConv(CHANNELS, out_channels)])
 
     def forward(self, batch):
-        steps = trim_fields((batch.edge_index, batch.edge_index[0]), batch.batch_size, len(self.convs))
+        ones = batch.x.new_ones(batch.num_edges, 1)
+        edges = Fields.from_pair(batch.edge_index, ones, (batch.num_nodes, batch.num_nodes))
         x = batch.x
-        for conv, (count, (edge_index, _)) in zip(self.convs, steps, strict=True):
-            x = conv((x, x[:count]), edge_index)
+        for conv, part in zip(self.convs, trim_fields(edges, batch.batch_size, len(self.convs)), strict=True):
+            x = conv((x[: part.num_sources], x[: part.num_nodes]), part.index)
             x = x.relu() if conv is not self.convs[-1] else x
         return x
 
 
 class SampledGIC(torch.nn.Module):
-    """GIC on samples, whose fields are normalised as in the whole graph."""
+    """GIC of two layers on samples, whose fields are normalised as in the whole graph."""
 
-    def __init__(self, in_channels, out_channels, num_layers):
+    def __init__(self, in_channels, out_channels):
         super().__init__()
-        architecture = "-".join([f"C({CHANNELS})"] * num_layers)
-        self.gic = GIC(in_channels, out_channels, architecture, NUM_SCALES, NUM_COMPONENTS)
+        self.gic = GIC(in_channels, out_channels, f"C({CHANNELS})-C({CHANNELS})")
 
     def forward(self, batch):
-        sizes = {"num_nodes": batch.num_nodes, "num_scales": NUM_SCALES, "walk_count": batch.walk_count}
-        fields = receptive_fields(batch.edge_index, **sizes)
+        fields = receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, walk_count=batch.walk_count)
         return self.gic(batch.x, batch.edge_index, fields=fields, num_seeds=batch.batch_size)
 
 
-def measure_samples(num_vertices, num_edges, num_features, num_batches):
+def measure_samples(num_nodes, num_edges, num_features, num_batches):
     """The networks train on each sample in turn, so that a slow moment hits all."""
-    data = planted_graph(num_vertices, num_edges, num_features)
+    data = planted_graph(num_nodes, num_edges, num_features)
     with resident_peak() as peak:
-        data.walk_count = walk_counts(data.edge_index, num_nodes=num_vertices, num_scales=NUM_SCALES)
+        data.walk_count = walk_counts(data.edge_index, num_nodes=num_nodes)
         seeds = data.train_mask.nonzero().flatten()
         del data.train_mask
         loader = NeighborLoader(data, NEIGHBORS, seeds, batch_size=SEEDS, shuffle=True, is_sorted=True)
         torch.manual_seed(0)
-        models = {
-            "GraphSAGE": SampledSAGE(num_features, CLASSES),
-            "GIC, one layer": SampledGIC(num_features, CLASSES, 1),
-            "GIC, two layers": SampledGIC(num_features, CLASSES, 2),
-        }
+        models = {"GraphSAGE": SampledSAGE(num_features, CLASSES), "GIC": SampledGIC(num_features, CLASSES)}
         optimizers = {name: torch.optim.AdamW(model.parameters(), lr=0.003) for name, model in models.items()}
         total = min(num_batches or len(loader), len(loader))
-        batches = {name: min(total, FEW) if name == "GIC, two layers" else total for name in models}
-        seconds, right, count = (dict.fromkeys(models, 0) for _ in range(3))
-        sampling, sampled = 0.0, 0
+        seconds, right = (dict.fromkeys(models, 0) for _ in range(2))
+        sampling, sampled, count = 0.0, 0, 0
         iterator = iter(loader)
-        for number in tqdm(range(total), desc="samples", unit="batch"):
+        for _ in tqdm(range(total), desc="samples", unit="batch"):
             start = time.perf_counter()
             batch = next(iterator)
             sampling += time.perf_counter() - start
             sampled += batch.num_nodes
             y = batch.y[: batch.batch_size]
+            count += y.numel()
             for name, model in models.items():
-                if number >= batches[name]:
-                    continue
                 start = time.perf_counter()
                 optimizers[name].zero_grad()
                 out = model(batch)
@@ -154,17 +144,16 @@ def measure_samples(num_vertices, num_edges, num_features, num_batches):
                 optimizers[name].step()
                 seconds[name] += time.perf_counter() - start
                 right[name] += int((out.argmax(dim=1) == y).sum())
-                count[name] += y.numel()
     sampling /= total
-    step = {name: seconds[name] / batches[name] for name in models}
+    step = {name: seconds[name] / total for name in models}
     return {
-        "batches": batches,
+        "batches": total,
         "batches of an epoch": len(loader),
         "seconds of sampling": sampling,
         "seconds of a step": step,
-        "seeds a second": {name: count[name] / batches[name] / (sampling + step[name]) for name in models},
-        "accuracy": {name: right[name] / count[name] for name in models},
-        "vertices of a batch": sampled / total,
+        "seeds per second": {name: count / total / (sampling + step[name]) for name in models},
+        "accuracy": {name: right[name] / count for name in models},
+        "nodes of a batch": sampled / total,
         "megabytes": peak["megabytes"],
     }
 
@@ -176,21 +165,20 @@ def print_samples(args, results):
     size = (2000, 40_000, 16) if args.quick else (VERTICES, EDGES, FEATURES)
     point = results.get(f"samples/{size}/{args.batches}", measure_samples, *size, args.batches)
     rows = []
-    for name, speed in point["seeds a second"].items():
+    for name, speed in point["seeds per second"].items():
         step = 1000 * point["seconds of a step"][name]
-        share = speed / point["seeds a second"]["GraphSAGE"]
-        batches = f"{point['batches'][name]}"
-        rows.append([name, batches, f"{speed:.0f}", f"{share:.2f}", f"{step:.0f} ms", f"{point['accuracy'][name]:.1%}"])
+        share = speed / point["seeds per second"]["GraphSAGE"]
+        rows.append([name, f"{speed:.0f}", f"{share:.2f}", f"{step:.0f} ms", f"{point['accuracy'][name]:.1%}"])
     sampling = 1000 * point["seconds of sampling"]
     memory = "-" if point["megabytes"] is None else f"{point['megabytes']:.0f} MB"
     print(
-        f"\nA batch has {point['vertices of a batch']:.0f} vertices and takes {sampling:.0f} ms to sample."
+        f"\nA batch has {point['nodes of a batch']:.0f} nodes and takes {sampling:.0f} ms to sample."
         f" Memory beside the graph: {memory}."
     )
     print_table(
-        f"Samples of {size[0]} vertices, {size[1]} edges, {size[2]} attributes: {NEIGHBORS} neighbours of {SEEDS} seeds,"
-        f" K = {NUM_SCALES}, C = {NUM_COMPONENTS}; an epoch has {point['batches of an epoch']} batches",
-        ["", "batches", "seeds a second", "of GraphSAGE", "step", "accuracy in training"],
+        f"Samples of {size[0]} nodes, {size[1]} edges, {size[2]} features: {NEIGHBORS} neighbours of {SEEDS} seeds;"
+        f" {point['batches']} of {point['batches of an epoch']} batches of an epoch",
+        ["", "seeds per second", "of GraphSAGE", "step", "accuracy in training"],
         rows,
     )
 
@@ -203,19 +191,19 @@ def measure_ranks(level, world, size):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
-    return max(float(speed) for speed in re.findall(r"([\d.]+) a second", done.stdout))
+    return max(float(speed) for speed in re.findall(r"([\d.]+) per second", done.stdout))
 
 
 def print_ranks(args, results):
     rows = []
     size = 100 if args.quick else 4000
-    for level in ("graph", "vertex"):
-        if level == "vertex" and not (WITH_TORCH_SPARSE or WITH_PYG_LIB):
+    for level in ("graph", "node"):
+        if level == "node" and not (WITH_TORCH_SPARSE or WITH_PYG_LIB):
             continue
         one, two = (results.get(f"ranks/{level}/{world}/{size}", measure_ranks, level, world, size) for world in (1, 2))
         rows.append([level, f"{one:.0f}", f"{two:.0f}", f"{two / one:.2f}"])
     print_table(
-        f"Graphs or seeds a second of examples/ddp.py, batches of {RANK_BATCH}",
+        f"Graphs or seeds per second of examples/ddp.py, batches of {RANK_BATCH}",
         ["level", "one process", "two", "two of one"],
         rows,
     )

@@ -58,7 +58,7 @@ def stratified_folds(y, num_folds, seed):
 
 def load_folds(path, name, y):
     """Ten folds without validation graphs: from a zip file with `NAME/train_idx-K.txt` and `NAME/test_idx-K.txt`, K from 1 to
-    10 and a graph number a line, or stratified ones of our own where no file is given."""
+    10 and one graph number per line, or stratified ones of our own where no file is given."""
     if path is None:
         fold = stratified_folds(y.numpy(), FOLDS, seed=0)
         return [Split(_numbers(fold != k), None, _numbers(fold == k)) for k in range(FOLDS)]

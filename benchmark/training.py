@@ -59,7 +59,7 @@ def train_fair(model, graphs, split, recipe, epochs, seed):
 
     Args:
         model: Called as `model(x, edge_index, batch=..., batch_size=...)`, and with `fields=...` if the graphs have them;
-            gives a row of logits a graph.
+            gives one row of logits per graph.
         graphs: The `Graphs`, scaled by the training part of the split.
         split: The `Split`.
         recipe: The `Recipe`.

@@ -1,9 +1,9 @@
-"""Vertex classification beside GCN, GraphSAGE and GAT of PyG: Cora, CiteSeer, PubMed, Tolokers and Twitch.
+"""Node classification beside GCN, GraphSAGE and GAT of PyG: Cora, CiteSeer, PubMed, Tolokers and Twitch.
 
-One network and one recipe a data set for all convolutions (vertex_tables.py has them): a linear layer, convolutions, a linear
-layer. Dropout and weight decay are chosen for each from the same few, by validation scores of the first two runs. The epoch
-that validation vertices choose is tested once, in ten runs: the published splits of Tolokers, ten seeds elsewhere. Twitch is
-trained on some countries and tested on two others.
+One network and one recipe per data set for all convolutions (vertex_tables.py has them): a linear layer, two convolutions, a
+linear layer. Dropout and weight decay are chosen for each from the same few, by validation scores of the first two runs. The
+epoch that validation nodes choose is tested once, in ten runs: the published splits of Tolokers, ten seeds elsewhere. Twitch
+is trained on some countries and tested on two others.
 
 Every finished run is written to a JSON file of the output folder, and is not made again: stop at any time and go on later.
 """

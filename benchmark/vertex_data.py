@@ -1,4 +1,4 @@
-"""The graphs of the benchmark of vertices, and which vertices to train on, to choose by and to test with."""
+"""The graphs of the benchmark of nodes, and which nodes to train on, to choose by and to test with."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ COUNTRIES = {"training": ("DE", "EN", "FR"), "validation": ("ES",), "test": ("PT
 
 
 class Part(NamedTuple):
-    """A graph, and those of its vertices that count."""
+    """A graph, and those of its nodes that count."""
 
     x: Tensor  # sparse where nearly all of it is zero
     edge_index: Tensor
@@ -43,10 +43,10 @@ def planetoid(root, url, name):
 
 
 def tolokers(root, url, name):
-    """Ten published splits. Two of the attributes are counts and far from unit variance, so all are brought to it."""
+    """Ten published splits. Two of the features are counts and far from unit variance, so all are brought to it."""
     HeterophilousGraphDataset.url = f"{url}/heterophilous" if url else HeterophilousGraphDataset.url
     data = _tidy(HeterophilousGraphDataset(root, name)[0])
-    data.x = (data.x - data.x.mean(dim=0)) / data.x.std(dim=0).clamp(min=1e-6)  # of all vertices: labels are not looked at
+    data.x = (data.x - data.x.mean(dim=0)) / data.x.std(dim=0).clamp(min=1e-6)  # of all nodes: labels are not looked at
     masks = (data.train_mask, data.val_mask, data.test_mask)
     return [VertexSplit(*(_part(data, mask[:, number]) for mask in masks)) for number in range(RUNS)]
 
@@ -62,7 +62,7 @@ def twitch(root, url, name):
 
 
 def _tidy(data):
-    """Without loops, which convolutions add as they want; attributes that are nearly all zero as a sparse matrix."""
+    """Without loops, which convolutions add as they want; features that are nearly all zero as a sparse matrix."""
     data.edge_index, _ = remove_self_loops(data.edge_index)
     data.x = data.x.to_sparse().coalesce() if (data.x != 0).float().mean() < SPARSE else data.x
     return data

@@ -1,4 +1,4 @@
-"""Experiments of vertex classification: their settings and one run, which `run_missing` of the graphs' harness repeats."""
+"""Experiments of node classification: their settings and one run, which `run_missing` of the graphs' harness repeats."""
 
 import functools
 import time
@@ -26,10 +26,7 @@ class VertexSetting(NamedTuple):
     dropout: float
     lr: float
     weight_decay: float
-    deep: bool  # normalised over the vertices, and with shortcuts
-    num_scales: int | None = None  # of GIC, as the next two
-    num_components: int | None = None
-    max_neighbors: int | None = None
+    deep: bool  # normalised over the nodes, and with shortcuts
 
     def path(self, folder):
         return experiment_path(folder, "vertices", self)
@@ -47,7 +44,7 @@ def _graphs(source, setting):
     for split in _load(source, setting.dataset).splits:
         for part in split:
             if id(part.edge_index) not in made:
-                made[id(part.edge_index)] = graph_arguments(setting, part, part.y.numel())
+                made[id(part.edge_index)] = graph_arguments(setting.network, part, part.y.numel())
     return made
 
 
@@ -57,19 +54,16 @@ def prepare(source, setting):
 
 
 def run(source, job):
-    """Trains one network, and tests it once with the weights of the epoch that validation vertices choose."""
+    """Trains one network, and tests it once with the weights of the epoch that validation nodes choose."""
     torch.set_num_threads(1)
     setting, seed = job.setting, 1000 * job.repeat + job.fold
     data, graphs = _load(source, setting.dataset), _graphs(source, setting)
     split = data.splits[job.fold]
     torch.manual_seed(seed)
     size = (data.num_features, setting.hidden, data.num_classes)
-    model = VertexNetwork(NETWORKS[setting.network](setting), *size, setting.num_layers, setting.dropout, setting.deep)
+    model = VertexNetwork(NETWORKS[setting.network], *size, setting.num_layers, setting.dropout, setting.deep)
     optimizer = torch.optim.Adam(model.parameters(), lr=setting.lr, weight_decay=setting.weight_decay)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, setting.epochs)
-
-    graph, fields = graphs[id(split.training.edge_index)]
-    model.start(split.training.x, *graph, **fields)
 
     def predict(part):
         graph, fields = graphs[id(part.edge_index)]
@@ -115,6 +109,6 @@ def score(out, y, dataset):
 
 
 def area_under_curve(value, y):
-    """How often a vertex of class 1 has a larger value than one of class 0; equal values count a half."""
+    """How often a node of class 1 has a larger value than one of class 0; equal values count a half."""
     ones, zeros = value[y == 1].numpy(), value[y == 0].numpy()
     return float(mannwhitneyu(ones, zeros, method="asymptotic").statistic / (ones.size * zeros.size))

@@ -1,4 +1,4 @@
-"""The network of the benchmark of vertices, the same for all convolutions: GIC's and those of PyG."""
+"""The network of the benchmark of nodes, the same for all convolutions: GIC's and those of PyG."""
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +13,7 @@ HEADS = 4  # of GAT
 class VertexNetwork(torch.nn.Module):
     """A linear layer, convolutions and a linear layer.
 
-    With `deep`, layers are normalised over the vertices and convolutions added to what they convolve. With few labels, as on
-    the citation networks, trials were better without.
+    With `deep`, layers are normalised over the nodes and convolutions added to what they convolve.
     """
 
     def __init__(self, make_conv, in_channels, hidden, out_channels, num_layers, dropout, deep):
@@ -34,18 +33,8 @@ class VertexNetwork(torch.nn.Module):
             x = x + out if self.deep else out
         return self.last(F.dropout(x, self.dropout, self.training))
 
-    @torch.no_grad()
-    def start(self, x, *graph, fields=None):
-        """Starts the mixtures of GIC from the attributes that they will see; others have nothing to start."""
-        x = self._project(x)
-        for conv, norm in zip(self.convs, self.norms, strict=True):
-            if isinstance(conv, GICConv):
-                conv.init_from_data(x, *graph, fields=fields)
-                out = norm(conv(x, *graph, fields=fields)).relu()
-                x = x + out if self.deep else out
-
     def _project(self, x):
-        """Attributes are words of a document or languages of a player: some are dropped."""
+        """Features are words of a document or languages of a player: some are dropped."""
         if not x.is_sparse:
             return self.first(F.dropout(x, self.dropout, self.training)).relu()
         values = F.dropout(x.values(), self.dropout, self.training)
@@ -53,30 +42,22 @@ class VertexNetwork(torch.nn.Module):
         return (torch.sparse.mm(x, self.first.weight.t()) + self.first.bias).relu()
 
 
-def _gic(setting):
-    return lambda hidden: GICConv(hidden, hidden, setting.num_scales, setting.num_components, root_weight=False)
-
-
-# name: the convolution of a setting
-NETWORKS = {
-    "GIC": _gic,
-    "GCN": lambda setting: lambda hidden: GCNConv(hidden, hidden),
-    "GraphSAGE": lambda setting: lambda hidden: SAGEConv(hidden, hidden),
-    "GAT": lambda setting: lambda hidden: GATConv(hidden, hidden // HEADS, heads=HEADS),
+NETWORKS = {  # name: convolution of so many channels
+    "GIC": lambda hidden: GICConv(hidden, hidden),
+    "GCN": lambda hidden: GCNConv(hidden, hidden),
+    "GraphSAGE": lambda hidden: SAGEConv(hidden, hidden),
+    "GAT": lambda hidden: GATConv(hidden, hidden // HEADS, heads=HEADS),
 }
 
 
-def graph_arguments(setting, data, num_nodes):
-    """What a convolution takes beside the attributes: the edges, and for GIC fields that are computed once.
+def graph_arguments(network, data, num_nodes):
+    """What a convolution takes beside the features: the edges, and for GIC fields that are computed once.
 
     GCN gets the edges as a sparse matrix where torch-sparse is there: the same sums, and faster. (PyG's SAGEConv
     would be too, but refuses it in a process in which another one has an aggregation of its own.)
     """
-    if setting.network == "GCN" and WITH_TORCH_SPARSE:
+    if network == "GCN" and WITH_TORCH_SPARSE:
         source, target = data.edge_index
         return (SparseTensor(row=target, col=source, sparse_sizes=(num_nodes, num_nodes)),), {}
-    fields = {}
-    if setting.network == "GIC":
-        sizes = {"num_scales": setting.num_scales, "max_neighbors": setting.max_neighbors}
-        fields["fields"] = receptive_fields(data.edge_index, num_nodes=num_nodes, **sizes)
+    fields = {"fields": receptive_fields(data.edge_index, num_nodes=num_nodes)} if network == "GIC" else {}
     return (data.edge_index,), fields

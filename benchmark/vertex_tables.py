@@ -1,4 +1,4 @@
-"""The experiments of the benchmark of vertices: one recipe a data set for all networks, but for what validation chooses."""
+"""The experiments of the benchmark of nodes: one recipe per data set for all networks, but for what validation chooses."""
 
 import itertools
 import statistics
@@ -6,7 +6,6 @@ import statistics
 from .vertex_data import SOURCES
 from .vertex_experiments import VertexSetting
 
-# Few labels: two steps on the graph are two layers, or one of GIC with K = 2.
 PLANETOID = {"epochs": 60, "hidden": 64, "lr": 0.01, "deep": False, "num_layers": 2}
 RECIPES = {
     "Cora": PLANETOID,
@@ -14,14 +13,6 @@ RECIPES = {
     "PubMed": PLANETOID,
     "Tolokers": {"epochs": 60, "hidden": 64, "lr": 0.01, "deep": True, "num_layers": 2},
     "Twitch": {"epochs": 30, "hidden": 32, "lr": 0.01, "deep": True, "num_layers": 2},
-}
-SMALL = {"num_scales": 2, "num_components": 3, "max_neighbors": 32}
-MIXTURES = {  # of GIC, and its number of layers where it is another one
-    "Cora": {**SMALL, "num_layers": 1},
-    "CiteSeer": {**SMALL, "num_layers": 1},
-    "PubMed": {**SMALL, "num_layers": 1},
-    "Tolokers": {"num_scales": 3, "num_components": 5, "max_neighbors": 64},
-    "Twitch": SMALL,
 }
 DROPOUTS = {
     "Cora": (0.2, 0.5),
@@ -38,8 +29,7 @@ DATASETS = list(SOURCES)
 
 def candidates(dataset, network, quick=None):
     """The experiments that validation chooses from; with `quick` of so many epochs."""
-    recipe = {**RECIPES[dataset], **(MIXTURES[dataset] if network == "GIC" else {})}
-    recipe["epochs"] = quick or recipe["epochs"]
+    recipe = {**RECIPES[dataset], "epochs": quick or RECIPES[dataset]["epochs"]}
     grid = itertools.product(DROPOUTS[dataset], WEIGHT_DECAYS[dataset])
     return [VertexSetting(dataset, network, dropout=dropout, weight_decay=decay, **recipe) for dropout, decay in grid]
 

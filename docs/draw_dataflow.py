@@ -15,38 +15,38 @@ STAGES = [
         1,
         0,
         "1  Fields",
-        ["field_index  [2, F]", "field_weight  [F, K]"],
-        ["ops/receptive_fields.py", "transforms.py"],
+        ["Fields:  index  [2, E],", "weight  [E, K]"],
+        ["fields/receptive_fields.py", "transforms.py"],
     ),
     (
         2,
         0,
         "2  Encoding",
-        ["moments a vertex, scale,", "component  [N, K, C, 2d]"],
-        ["ops/encode_moments.py", "nn/gaussian_mixture.py"],
+        ["norm, project, norm; then", "gradients  [N, K, C, 2, d]"],
+        ["encoding/gaussian_encode.py", "nn/conv/bounded_norm.py"],
     ),
     (
         3,
         0,
         "3  Filter",
         ["one linear map of all scales", "and components  [N, out]"],
-        ["ops/fold_filter.py", "nn/gic_conv.py"],
+        ["nn/conv/gaussian_filter.py", "nn/conv/gic_conv.py"],
     ),
     (
         3,
         1,
         "4  Coarsen",
         ["clusters; max over each,", "edges add up  [C', out]"],
-        ["ops/vigmm_select.py", "nn/vigmm_pool.py"],
+        ["coarsening/vigmm_select.py", "nn/pool/vigmm_pool.py"],
     ),
     (
         2,
         1,
         "5  Readout",
         ["max, mean, encoding", "of every level  [B, ...]"],
-        ["nn/gaussian_readout.py", "nn/gic.py"],
+        ["nn/aggr/", "gaussian_readout.py"],
     ),
-    (1, 1, "Output", ["linear layers:  [B, classes]", "(without P: one a vertex)"], ["nn/gic.py"]),
+    (1, 1, "Output", ["linear layers:  [B, classes]", "(without P: one per node)"], ["nn/models/gic.py"]),
 ]
 
 
@@ -65,7 +65,7 @@ def box(column, row, name, made, files):
     middle = x + width / 2
     parts.append(text(middle, y + 26, name, 17, "bold", fill="#000"))
     parts += [text(middle, y + 50 + 18 * i, line) for i, line in enumerate(made)]
-    parts += [text(middle, y + 98 + 17 * i, line, 12, family=MONO, fill="#444") for i, line in enumerate(files)]
+    parts += [text(middle, y + 98 + 17 * i, line, 11, family=MONO, fill="#444") for i, line in enumerate(files)]
     return parts
 
 
@@ -117,7 +117,7 @@ def draw():
         "Files are below torch_gic/.",
         "Each operation: a reference in",
         "PyTorch; kernels in C++ (csrc/)",
-        "and, not all, in Triton (triton/).",
+        "and Triton (kernels/triton/).",
     ]
     parts += [text(16, ROWS[1] + 34 + 19 * i, line, 12.5, anchor="start", fill="#444") for i, line in enumerate(note)]
     head = (

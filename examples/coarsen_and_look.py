@@ -33,7 +33,7 @@ def draw(graph, layout, out, axes, title, colormap):
     networkx.draw_networkx_edges(graph, layout, inside, width=2.5, edge_color="0.25", ax=fine)
     networkx.draw_networkx_edges(graph, layout, between, width=1, edge_color="0.75", style="dashed", ax=fine)
     networkx.draw_networkx_nodes(graph, layout, node_size=130, node_color=colors, edgecolors="0.2", ax=fine)
-    # A small number on each vertex tells clusters apart where colours repeat or are printed in grey.
+    # A small number on each node tells clusters apart where colours repeat or are printed in grey.
     networkx.draw_networkx_labels(graph, layout, {v: str(int(c)) for v, c in enumerate(cluster)}, font_size=6, ax=fine)
     fine.set_title(title)
 
@@ -55,7 +55,7 @@ def draw(graph, layout, out, axes, title, colormap):
         ax=coarse,
     )
     networkx.draw_networkx_labels(coarse_graph, centre, font_size=7, ax=coarse)
-    coarse.set_title(f"{out.select.num_clusters} vertices remain (size: members, width: weight)")
+    coarse.set_title(f"{out.select.num_clusters} nodes remain (size: members, width: weight)")
     for ax in axes:
         ax.set_axis_off()
 
@@ -63,7 +63,7 @@ def draw(graph, layout, out, axes, title, colormap):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--graph", choices=GRAPHS, default="grid")
-    parser.add_argument("--ratio", type=float, default=0.25, help="share of the vertices that remain")
+    parser.add_argument("--ratio", type=float, default=0.25, help="share of the nodes that remain")
     parser.add_argument("--seed", type=int, default=0, help="of the layout")
     parser.add_argument("--picture", type=Path, default=Path("coarsening.png"))
     args = parser.parse_args()
@@ -76,7 +76,7 @@ def main():
 
     graph = GRAPHS[args.graph]()
     if args.graph == "grid":
-        layout = dict(enumerate(graph.nodes))  # a vertex of a grid is its coordinates
+        layout = dict(enumerate(graph.nodes))  # a node of a grid is its coordinates
     else:
         layout = dict(enumerate(networkx.spring_layout(graph, iterations=500, seed=args.seed).values()))
     graph = networkx.convert_node_labels_to_integers(graph)
@@ -85,13 +85,13 @@ def main():
     for _, attributes in graph.nodes.data():
         attributes.clear()
     data = from_networkx(graph)
-    x, edge_weight = torch.ones(data.num_nodes, 1), torch.ones(data.num_edges)  # no attributes: every vertex counts the same
+    x, edge_weight = torch.ones(data.num_nodes, 1), torch.ones(data.num_edges)  # no features: every node counts the same
     figure, axes = plt.subplots(2, 2, figsize=(11, 10))
     for kernel, row in zip(("cut", "laplacian"), axes, strict=True):
         with torch.no_grad():
             out = VIGMMPool(None, args.ratio, kernel)(x, data.edge_index, edge_weight)
         cut = normalised_cut(data.edge_index, out.select.cluster_index, out.select.num_clusters)
-        print(f"kernel={kernel!r}: {data.num_nodes} -> {out.select.num_clusters} vertices, normalised cut {cut:.2f}")
+        print(f"kernel={kernel!r}: {data.num_nodes} -> {out.select.num_clusters} nodes, normalised cut {cut:.2f}")
         draw(graph, layout, out, row, f"kernel={kernel!r}: normalised cut {cut:.2f} (cut edges dashed)", plt.get_cmap("tab20"))
     figure.tight_layout()
     figure.savefig(args.picture, dpi=110)

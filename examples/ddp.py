@@ -1,9 +1,9 @@
 """Training on several processes, with PyTorch's own engine: DistributedDataParallel, by gloo on CPUs and by nccl on GPUs.
 
     torchrun --nproc-per-node 2 examples/ddp.py --level graph
-    torchrun --nproc-per-node 2 examples/ddp.py --level vertex --checkpoint run.pt
+    torchrun --nproc-per-node 2 examples/ddp.py --level node --checkpoint run.pt
 
-At graph level a DistributedSampler gives each process its share of the graphs. At vertex level it gives each its share of the
+At graph level a DistributedSampler gives each process its share of the graphs. At node level it gives each its share of the
 seeds, around which a NeighborLoader samples (which needs pyg-lib or torch-sparse); every process holds the graph. A batch of
 --batch-size is that of all processes together, and its gradient is the one that a single process would compute. The data is
 made here, so nothing is downloaded.
@@ -33,7 +33,7 @@ from torch_geometric.utils import stochastic_blockmodel_graph
 from torch_gic import GIC, ReceptiveFields, walk_counts
 from torch_gic.datasets import NeighborhoodVariation
 
-SCALES, COMPONENTS, CLASSES, NEIGHBORS = 2, 3, 4, [10, 5]
+CLASSES, NEIGHBORS = 4, [10, 5]
 
 
 def mean_over_processes(loss, count):
@@ -55,19 +55,19 @@ class GraphLevel:
     architecture, out_channels = "C(16)-P(0.5)-C(16)-P-FC(32)", 2
 
     def __init__(self, size, seed):
-        self.samples = NeighborhoodVariation(size, seed=seed, pre_transform=ReceptiveFields(SCALES))
+        self.samples = NeighborhoodVariation(size, seed=seed, pre_transform=ReceptiveFields())
         self.in_channels = self.samples.num_features
 
     def loader(self, batch_size, sampler):
         return DataLoader(self.samples, batch_size, sampler=sampler)
 
     def predict(self, model, batch):
-        fields = batch.field_index, batch.field_weight
-        return model(batch.x, batch.edge_index, batch=batch.batch, batch_size=batch.num_graphs, fields=fields), batch.y
+        sizes = {"batch": batch.batch, "batch_size": batch.num_graphs}
+        return model(batch.x, batch.edge_index, fields=batch.fields, **sizes), batch.y
 
 
-class VertexLevel:
-    """Communities of vertices, each of a class that its vertices tell through noise."""
+class NodeLevel:
+    """Communities of nodes, each of a class that its nodes tell through noise."""
 
     architecture, out_channels, in_channels = "C(16)-C(16)-FC(32)", CLASSES, CLASSES
 
@@ -79,7 +79,7 @@ class VertexLevel:
         edge_index = stochastic_blockmodel_graph(sizes, probabilities)
         y = torch.arange(CLASSES).repeat_interleave(sizes[0])
         x = F.one_hot(y, CLASSES) + 2 * torch.randn(y.numel(), CLASSES)
-        counts = walk_counts(edge_index, num_nodes=y.numel(), num_scales=SCALES)
+        counts = walk_counts(edge_index, num_nodes=y.numel())
         self.data = Data(x=x, edge_index=edge_index, y=y, walk_count=counts)
         self.samples = range(y.numel())
 
@@ -91,13 +91,13 @@ class VertexLevel:
         return model(batch.x, batch.edge_index, fields=sampled_fields(batch), num_seeds=seeds), batch.y[:seeds]
 
 
-LEVELS = {"graph": GraphLevel, "vertex": VertexLevel}
+LEVELS = {"graph": GraphLevel, "node": NodeLevel}
 
 
 def train(args, rank, world, device):
     level = LEVELS[args.level](args.size, args.seed)
     torch.manual_seed(args.seed)  # the same weights everywhere
-    network = GIC(level.in_channels, level.out_channels, level.architecture, SCALES, COMPONENTS).to(device)
+    network = GIC(level.in_channels, level.out_channels, level.architecture).to(device)
     if device.type == "cuda":
         network = torch.nn.SyncBatchNorm.convert_sync_batchnorm(network)
     model = DistributedDataParallel(network, device_ids=[device] if device.type == "cuda" else None)
@@ -129,7 +129,7 @@ def train(args, rank, world, device):
         seconds = time.perf_counter() - start
         if rank == 0:
             print(
-                f"epoch {epoch}: loss {loss / count:.4f}, accuracy {right / count:.1%}, {count / seconds:.0f} a second",
+                f"epoch {epoch}: loss {loss / count:.4f}, accuracy {right / count:.1%}, {count / seconds:.0f} per second",
                 flush=True,
             )
             if args.checkpoint:
@@ -143,9 +143,9 @@ def main():
         parser.add_argument(name, help=f"{text} (default: %(default)s)", **options)
 
     add("--level", "what is classified", choices=list(LEVELS), default="graph")
-    add("--size", "number of graphs, or of vertices", type=int, default=2000)
+    add("--size", "number of graphs, or of nodes", type=int, default=2000)
     add("--epochs", "epochs", type=int, default=10)
-    add("--batch-size", "graphs or seeds in a batch of all processes together", type=int, default=64)
+    add("--batch-size", "graphs or seeds per batch of all processes together", type=int, default=64)
     add("--seed", "seed of data, weights and batches", type=int, default=0)
     add("--timeout", "seconds to wait for another process", type=int, default=600)
     parser.add_argument("--checkpoint", type=Path, help="file to go on from, written after every epoch (default: none)")

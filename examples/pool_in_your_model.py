@@ -1,6 +1,6 @@
 """A plain PyG model, and the same model with VIGMMPool in the middle: what changes is marked, nothing else does.
 
-Task: does a ring of vertices carry one or two communities of labels? Graphs are generated, so it runs offline in seconds.
+Task: does a ring of nodes carry one or two communities of labels? Graphs are generated, so it runs offline in seconds.
 """
 
 import argparse
@@ -32,7 +32,7 @@ class Net(torch.nn.Module):
 
 
 def make_graph(label, generator):
-    """A ring of 24 vertices with noisy marks: in one stretch (label 0) or in two opposite ones (label 1)."""
+    """A ring of 24 nodes with noisy marks: in one stretch (label 0) or in two opposite ones (label 1)."""
     n = 24
     ring = torch.stack([torch.arange(n), (torch.arange(n) + 1) % n])
     mark = torch.zeros(n)
@@ -64,7 +64,7 @@ def run(ratio, graphs, epochs, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--ratio", type=float, default=0.25, help="share of the vertices that remain")
+    parser.add_argument("--ratio", type=float, default=0.25, help="share of the nodes that remain")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--graphs", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)

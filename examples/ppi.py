@@ -3,7 +3,7 @@
 Two recipes. `paper` follows the setting of GraphSAGE, which the paper takes over: 25 and 10 neighbours are sampled around 512
 seeds, receptive fields are those of the sampled graph, normalised as in the whole graph, and validation and test are sampled
 in the same way. It needs pyg-lib or torch-sparse. `modern` takes whole graphs with fields that were computed once, wider
-layers, and more epochs: nothing is sampled. Attributes have zero mean and unit variance on the training graphs.
+layers, and more epochs: nothing is sampled. Features have zero mean and unit variance on the training graphs.
 
 PyG downloads the data, or takes ppi.zip from --data-url. The test score is that of the epoch with the best validation score.
 """
@@ -21,21 +21,18 @@ from torch_geometric.loader import DataLoader, NeighborLoader
 from torch_gic import GIC, ReceptiveFields, walk_counts
 
 NEIGHBORS = [25, 10]
+MIXTURE = {"num_scales": 1, "num_components": 5, "max_neighbors": None}  # the defaults of GICConv
 RECIPES = {
     "paper": {
         "architecture": "C(64)-C(128)-C(256)-FC(256)",
-        "num_scales": 7,
-        "num_components": 7,
-        "max_neighbors": None,
+        **MIXTURE,
         "epochs": 10,
         "batch_size": 512,
         "lr": 0.01,
     },
     "modern": {
         "architecture": "C(256)-C(256)-C(256)-FC(256)",
-        "num_scales": 2,
-        "num_components": 3,
-        "max_neighbors": 32,
+        **MIXTURE,
         "epochs": 100,
         "batch_size": 1,  # graphs
         "lr": 0.003,
@@ -44,7 +41,7 @@ RECIPES = {
 
 
 class Sampled:
-    """Vertices of all graphs of a part with sampled neighbourhoods."""
+    """Nodes of all graphs of a part with sampled neighbourhoods."""
 
     def __init__(self, graphs, args, shuffle):
         check_sampler()
@@ -68,8 +65,7 @@ class Whole:
 
     @staticmethod
     def predict(model, batch):
-        fields = batch.field_index, batch.field_weight
-        return model(batch.x, batch.edge_index, batch=batch.batch, fields=fields), batch.y
+        return model(batch.x, batch.edge_index, batch=batch.batch, fields=batch.fields), batch.y
 
 
 def main():
@@ -87,7 +83,7 @@ def main():
     parts = {name: make(part, args, shuffle=name == "training") for name, part in graphs.items()}
 
     first = graphs["training"][0]
-    mixture = {"num_scales": args.num_scales, "num_components": args.num_components, "max_neighbors": args.max_neighbors}
+    mixture = {name: getattr(args, name) for name in MIXTURE}
     model = GIC(first.num_features, first.y.size(1), args.architecture, **mixture).to(args.device)
 
     def loss(batch):

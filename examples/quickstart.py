@@ -17,8 +17,6 @@ from tqdm import tqdm
 from torch_gic import GIC, ReceptiveFields
 from torch_gic.datasets import NUM_LEAVES, NeighborhoodVariation
 
-NUM_SCALES = 2
-
 
 class MessagePassingNet(torch.nn.Module):
     """Three layers of a PyG network, with the normalisation, readout and classifier of the GIC network beside it."""
@@ -37,10 +35,10 @@ class MessagePassingNet(torch.nn.Module):
 class GICNet(torch.nn.Module):
     def __init__(self, num_components):
         super().__init__()
-        self.network = GIC(1, 2, "C(16)-P-FC(32)", NUM_SCALES, num_components, readout="last")
+        self.network = GIC(1, 2, "C(16)-P-FC(32)", num_components, readout="last")
 
     def forward(self, data):
-        return self.network(data.x, data.edge_index, batch=data.batch, fields=(data.field_index, data.field_weight))
+        return self.network(data.x, data.edge_index, batch=data.batch, fields=data.fields)
 
 
 NETWORKS = {
@@ -107,7 +105,7 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(1)  # batches are small: more gain little, and wait for each other where others work too
 
-    graphs = NeighborhoodVariation(args.graphs, pre_transform=ReceptiveFields(NUM_SCALES))
+    graphs = NeighborhoodVariation(args.graphs, pre_transform=ReceptiveFields())
     split = 2 * args.graphs // 3
     train_loader = DataLoader(graphs[:split], batch_size=25, shuffle=True)
     test_loader = DataLoader(graphs[split:], batch_size=200)

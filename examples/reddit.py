@@ -1,4 +1,4 @@
-"""Communities of Reddit posts: 232,965 vertices, 114.6 million edges, 41 classes, trained on samples, by micro-F1.
+"""Communities of Reddit posts: 232,965 nodes, 114.6 million edges, 41 classes, trained on samples, by micro-F1.
 
 Two recipes. `paper` follows the setting of GraphSAGE, which the paper takes over: 25 and 10 neighbours are sampled around 512
 seeds, receptive fields are those of the sampled graph, normalised as in the whole graph, and validation and test are sampled
@@ -9,8 +9,8 @@ of its seeds and of their members, with the weights of the whole graph: what is 
 
 `--loader cluster` trains on parts of the graph that METIS cuts out, with the fields of these parts; tested as by `modern`.
 
-All need pyg-lib or torch-sparse. PyG downloads the data, or takes reddit.zip from --data-url. Attributes have zero mean and
-unit variance on the training vertices. The test score is that of the epoch with the best validation score.
+All need pyg-lib or torch-sparse. PyG downloads the data, or takes reddit.zip from --data-url. Features have zero mean and
+unit variance on the training nodes. The test score is that of the epoch with the best validation score.
 """
 
 import argparse
@@ -23,25 +23,23 @@ from torch_geometric.datasets import Reddit
 from torch_geometric.loader import ClusterData, ClusterLoader, NeighborLoader
 
 from torch_gic import GIC, receptive_fields, walk_counts
-from torch_gic.nn.architecture import parse_architecture
+from torch_gic.nn.models.architecture import parse_architecture
 
 NEIGHBORS = [25, 10]
 PARTS, PARTS_OF_A_BATCH = 1500, 20
+MIXTURE = {"num_scales": 1, "num_components": 5, "max_neighbors": None}  # the defaults of GICConv
 RECIPES = {
     "paper": {
         "architecture": "C(64)-C(128)-FC(256)",
-        "num_scales": 2,  # K = C = 7 has 59,000 numbers a vertex in the first layer
-        "num_components": 3,
-        "max_neighbors": None,
+        **MIXTURE,
         "epochs": 10,
         "batch_size": 512,
         "lr": 0.01,
     },
     "modern": {
         "architecture": "C(128)-C(128)-FC(256)",
-        "num_scales": 2,
-        "num_components": 3,
-        "max_neighbors": 16,
+        **MIXTURE,
+        "max_neighbors": 16,  # a post has 490 neighbours: two layers would see the whole graph
         "epochs": 30,
         "batch_size": 1024,
         "lr": 0.003,
@@ -51,10 +49,10 @@ RECIPES = {
 
 def field_graph(data, args):
     """The fields of the whole graph as edges with attributes, for a loader to cut out those of a batch."""
-    index, weight = receptive_fields(
+    fields = receptive_fields(
         data.edge_index, num_nodes=data.num_nodes, num_scales=args.num_scales, max_neighbors=args.max_neighbors
     )
-    return Data(x=data.x, y=data.y, edge_index=index, edge_attr=weight)
+    return Data(x=data.x, y=data.y, edge_index=fields.index, edge_attr=fields.weight)
 
 
 def counted_graph(data, args):
@@ -64,7 +62,7 @@ def counted_graph(data, args):
 
 
 def predict(model, batch):
-    """Of the seeds of a sample, or of the training vertices of a part of the graph."""
+    """Of the seeds of a sample, or of the training nodes of a part of the graph."""
     if "batch_size" not in batch:
         return model(batch.x, batch.edge_index)[batch.train_mask], batch.y[batch.train_mask]
     fields = sampled_fields(batch) if batch.edge_attr is None else (batch.edge_index, batch.edge_attr)
@@ -95,7 +93,7 @@ def main():
         neighbors = NEIGHBORS if fields is None else [-1] * num_layers  # all members, for each layer
         training = NeighborLoader(sampled, neighbors, masks["training"], batch_size=args.batch_size, shuffle=True)
 
-    mixture = {"num_scales": args.num_scales, "num_components": args.num_components, "max_neighbors": args.max_neighbors}
+    mixture = {name: getattr(args, name) for name in MIXTURE}
     model = GIC(dataset.num_features, dataset.num_classes, args.architecture, **mixture).to(args.device)
 
     def loss(batch):

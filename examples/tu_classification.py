@@ -1,6 +1,6 @@
 """Graph classification with the GIC network on any TUDataset, such as MUTAG: a plain training loop to start from.
 
-PyG downloads the data set, or takes NAME.zip from --data-url. Vertex attributes are the one-hot label and the degree, or the
+PyG downloads the data set, or takes NAME.zip from --data-url. Node features are the one-hot label and the degree, or the
 degree alone where there are no labels. A tenth of the graphs chooses the epoch, another tenth is tested once: on a small data
 set that says little. For ten folds, published splits and other networks see `python -m benchmark.graph_classification`.
 """
@@ -17,11 +17,11 @@ from torch_geometric.utils import degree
 from tqdm import tqdm
 
 from torch_gic import GIC, ReceptiveFields
-from torch_gic.nn.architecture import DEFAULT
+from torch_gic.nn.models.architecture import DEFAULT
 
 
 class AddDegree(BaseTransform):
-    """Appends the logarithm of the degree to the attributes: degrees differ by orders of magnitude."""
+    """Appends the logarithm of the degree to the features: degrees differ by orders of magnitude."""
 
     def forward(self, data):
         column = degree(data.edge_index[1], data.num_nodes).log1p().unsqueeze(1)
@@ -34,7 +34,7 @@ def load(args):
         TUDataset.url = args.data_url.rstrip("/")
     transform = Compose([AddDegree(), ReceptiveFields(args.num_scales)])  # once: PyG keeps the result
     try:
-        return TUDataset(args.root / f"degree-scales{args.num_scales}", args.dataset, pre_transform=transform)
+        return TUDataset(args.root / f"degree-fields{args.num_scales}", args.dataset, pre_transform=transform)
     except Exception as error:  # PyG and the file systems behind it raise what they like
         raise SystemExit(
             f"Could not get {args.dataset} from {TUDataset.url}: {error}\n"
@@ -43,8 +43,7 @@ def load(args):
 
 
 def predict(model, data):
-    fields = (data.field_index, data.field_weight)
-    return model(data.x, data.edge_index, batch=data.batch, batch_size=data.num_graphs, fields=fields)
+    return model(data.x, data.edge_index, batch=data.batch, batch_size=data.num_graphs, fields=data.fields)
 
 
 @torch.no_grad()
@@ -64,10 +63,10 @@ def main():
     add("--root", "where PyG keeps the data", type=Path, default=Path("data"))
     parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
     add("--architecture", "the network, in the paper's notation", default=DEFAULT)
-    add("--num-scales", "K", type=int, default=3)
-    add("--num-components", "C", type=int, default=3)
+    add("--num-scales", "K", type=int, default=1)
+    add("--num-components", "C", type=int, default=5)
     add("--epochs", "epochs", type=int, default=50)
-    add("--batch-size", "graphs in a batch", type=int, default=32)
+    add("--batch-size", "graphs per batch", type=int, default=32)
     add("--lr", "learning rate, which falls to zero along a cosine", type=float, default=1e-3)
     add("--seed", "seed of weights, parts and batches", type=int, default=0)
     args = parser.parse_args()
@@ -78,7 +77,8 @@ def main():
     parts = dataset[2 * tenth :], dataset[tenth : 2 * tenth], dataset[:tenth]
     training, validation, test = (DataLoader(part, args.batch_size, shuffle=part is parts[0]) for part in parts)
 
-    model = GIC(dataset.num_features, dataset.num_classes, args.architecture, args.num_scales, args.num_components)
+    mixture = {"num_scales": args.num_scales, "num_components": args.num_components}
+    model = GIC(dataset.num_features, dataset.num_classes, args.architecture, **mixture)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs)
     best, tested = -1.0, 0.0

@@ -1,7 +1,7 @@
-"""Vertex classification with a U-Net: coarsen with VIGMMPool, work on the coarse graph, come back with `lift`.
+"""Node classification with a U-Net: coarsen with VIGMMPool, work on the coarse graph, come back with `lift`.
 
-The graph is made here, so nothing is downloaded: communities of vertices, each of one of three classes, with a few edges
-between them. A single vertex says little of its class, its whole community says all, and two layers of GCN do not see that
+The graph is made here, so nothing is downloaded: communities of nodes, each of one of three classes, with a few edges
+between them. A single node says little of its class, its whole community says all, and two layers of GCN do not see that
 far.
 """
 
@@ -20,7 +20,7 @@ NUM_CLASSES = 3
 
 
 def make_graph(communities, size, seed):
-    """Each vertex sees its class through noise four times as strong as the difference between classes."""
+    """Each node sees its class through noise four times as strong as the difference between classes."""
     torch.manual_seed(seed)
     inside, between = 4 / size, 0.5 / (size * communities)  # about four neighbours inside, and half a neighbour outside
     probabilities = torch.full((communities, communities), between).fill_diagonal_(inside)
@@ -32,7 +32,7 @@ def make_graph(communities, size, seed):
 
 
 class UNet(torch.nn.Module):
-    """Convolution, coarsening, convolution, back to the vertices, convolution. Without a ratio the coarse part is left out."""
+    """Convolution, coarsening, convolution, back to the nodes, convolution. Without a ratio the coarse part is left out."""
 
     def __init__(self, in_channels, hidden, out_channels, ratio):
         super().__init__()
@@ -68,16 +68,16 @@ def run(ratio, data, epochs, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--communities", type=int, default=50)
-    parser.add_argument("--size", type=int, default=40, help="vertices of a community")
-    parser.add_argument("--ratio", type=float, default=0.025, help="share of the vertices that remain")
+    parser.add_argument("--size", type=int, default=40, help="nodes of a community")
+    parser.add_argument("--ratio", type=float, default=0.025, help="share of the nodes that remain")
     parser.add_argument("--epochs", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 
     data = make_graph(args.communities, args.size, args.seed)
     results = {ratio: run(ratio, data, args.epochs, args.seed) for ratio in (None, args.ratio)}
-    print(f"\n{data.num_nodes} vertices, {data.num_edges // 2} edges, {data.train.numel()} vertices with a label")
-    print(f"{'model':<32}accuracy on the other vertices")
+    print(f"\n{data.num_nodes} nodes, {data.num_edges // 2} edges, {data.train.numel()} nodes with a label")
+    print(f"{'model':<32}accuracy on the other nodes")
     for ratio, accuracy in results.items():
         print(f"{'GCN' if ratio is None else f'U-Net with VIGMMPool({ratio})':<32}{accuracy:.1%}")
 

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Batch, Data
 
 from torch_gic import GIC, GICConv, VIGMMPool
-from torch_gic._library import REFERENCES
+from torch_gic.kernels.library import REFERENCES
 
 CHANNELS, SCALES, COMPONENTS, RATIO = 3, 3, 2, 0.5
 SHAPES = ("random", "none", "star", "clique", "path", "ring", "two parts")
@@ -61,12 +61,18 @@ def batches():
 
 def network():
     torch.manual_seed(0)
-    return GIC(CHANNELS, 2, f"C(4)-P({RATIO})-C(4)-P-FC(4)", SCALES, COMPONENTS)
+    return GIC(CHANNELS, 2, f"C(4)-P({RATIO})-C(4)-P-FC(4)", COMPONENTS, num_scales=SCALES, hidden_channels=5)
 
 
 def convolution():
     torch.manual_seed(0)
-    return GICConv(CHANNELS, 4, SCALES, COMPONENTS)
+    return GICConv(CHANNELS, 4, COMPONENTS, SCALES, hidden_channels=5)
+
+
+def evaluated(conv):
+    """With the statistics of one batch, which no other changes."""
+    conv(torch.randn(20, CHANNELS, generator=torch.Generator().manual_seed(0)), torch.empty(2, 0, dtype=torch.long))
+    return conv.eval()
 
 
 def pooling():
@@ -100,8 +106,8 @@ def finite(parts):
 
 
 def batch_independent(parts):
-    """A batch gives what its graphs give one by one."""
-    data, conv, pool = Batch.from_data_list(parts), convolution(), pooling()
+    """A batch gives what its graphs give one by one, in evaluation: in training, it is normalised as a whole."""
+    data, conv, pool = Batch.from_data_list(parts), evaluated(convolution()), pooling()
     whole = conv(data.x, data.edge_index, data.edge_weight)
     coarse = pool(data.x, data.edge_index, data.edge_weight, data.batch)
     for number, part in enumerate(parts):
@@ -112,8 +118,7 @@ def batch_independent(parts):
 
 def equivariant(parts):
     """The order of the vertices changes the order of the output, and no value."""
-    conv = convolution()
-    for part in parts:
+    for conv, part in ((conv, part) for conv in (convolution(), evaluated(convolution())) for part in parts):
         moved, order = permute(part, seed=1)
         whole = conv(part.x, part.edge_index, part.edge_weight)
         close(conv(moved.x, moved.edge_index, moved.edge_weight)[order], whole)

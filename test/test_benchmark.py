@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -23,12 +24,13 @@ def run(module, *arguments):
 
 def test_conv(archive, tmp_path, call):
     settings = ["--datasets", "RINGS", "--data-url", archive, "--root", tmp_path / "data", "--output", tmp_path]
-    settings += ["--parts", "layers", "kernels", "fields", "--rounds", 1, "--threads", 1, "--graphs", 5]
+    settings += ["--parts", "layers", "wide", "kernels", "fields", "--rounds", 1, "--threads", 1, "--graphs", 5]
     out = run("benchmark.conv", *settings)
     assert "RINGS: receptive fields, K = 7" in out
     assert (tmp_path / "conv.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     results = json.loads((tmp_path / "conv.json").read_text())
-    assert {"GICConv", "filter product", "GINConv"} < set(results["layers/RINGS/1 x 38 to 64"])
+    assert "(x: times GINConv, times PNAConv)" in out
+    assert {"GICConv", "GICConv, C = 1", "GINConv", "PNAConv"} < set(results["layers/RINGS/1 x 38 to 64"])
 
     results["layers/RINGS/1 x 38 to 64"]["GINConv"] = 1234567.0
     (tmp_path / "conv.json").write_text(json.dumps(results))
@@ -41,14 +43,31 @@ def test_conv(archive, tmp_path, call):
 
 def test_gpu_cost(call):
     out = call("benchmark.gpu_cost", "--entries", 126)
-    assert "126 entries a field" in out
+    assert "126 entries per field" in out
     assert out.count("A training step on") == 4
+
+
+def test_epoch(archive, tmp_path, call):
+    out = call("benchmark.epoch", "--quick", "--dataset", "RINGS", "--data-url", archive, "--root", tmp_path / "data")
+    assert re.findall(r"^(G.*?|PNA)  +[\d.]+ s  ", out, re.MULTILINE) == ["GIC", "GIC, C = 1", "GIC.as_printed", "GIN", "PNA"]
+    assert re.search(r"^GIN +[\d.]+ s +1.00$", out, re.MULTILINE)
+    assert out.count("where the time goes") == 3
+    assert "--rounds to be at least 1 (got 0)" in call("benchmark.epoch", "--rounds", 0, fails=True)
 
 
 def test_help(call):
     modules = ("conv", "epoch", "gpu_cost", "graph_classification", "pooling", "pooling_accuracy", "reproduce", "scale")
     for module in (*modules, "vertex_classification"):
         assert "--help" in call(f"benchmark.{module}", "--help")
+
+
+@pytest.mark.parametrize("module", ["pooling", "pooling_accuracy", "reproduce"])
+def test_help_without_matplotlib(module):
+    """Without it, `import matplotlib` fails and nothing finds it."""
+    hidden = f"import sys; sys.modules['matplotlib'] = None; sys.argv = ['{module}', '--help']"
+    code = f"{hidden}; import runpy; runpy.run_module('benchmark.{module}', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, "--help" in done.stdout) == (0, True), done.stderr
 
 
 @pytest.fixture
@@ -121,7 +140,7 @@ def test_pooling(archive, tmp_path, call):
     ]
     out = run("benchmark.pooling", *settings)
     assert "Normalised cut, mean over the graphs" in out
-    assert "RINGS: 16 graphs, 80 vertices" in out
+    assert "RINGS: 16 graphs, 80 nodes" in out
     assert (tmp_path / "pooling.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     results = json.loads((tmp_path / "pooling.json").read_text())
     needs = {"vigmm": [], "random": [], "metis": ["pymetis"], "spectral": ["sklearn"], "dmon": ["tgp", "sklearn"]}
@@ -133,10 +152,10 @@ def test_pooling(archive, tmp_path, call):
         else:
             assert f"cut/RINGS/{name}" not in results
     assert results["cut/RINGS/vigmm"]["all"]["used"] == 1
-    assert results["cut/RINGS/vigmm"]["all"]["graphs"] in (3, 4, 5)  # rings of 4 and 6 vertices, 20 together
+    assert results["cut/RINGS/vigmm"]["all"]["graphs"] in (3, 4, 5)  # rings of 4 and 6 nodes, 20 together
 
     fine, hidden, coarse, coarsest = results["reach/RINGS/random"]
-    assert 0 < fine <= coarse <= coarsest <= 1  # of rings of 4 and 6 vertices: three steps reach all
+    assert 0 < fine <= coarse <= coarsest <= 1  # of rings of 4 and 6 nodes: three steps reach all
     assert 0 <= hidden <= 1
     assert all(0 <= value <= 1 for value in results["precision/RINGS/16"])
 

@@ -34,7 +34,7 @@ def graphs():
 
 
 def losses(level, model, chosen):
-    """The sum of the loss over some of the graphs, or over some of the vertices of one graph, and its number of terms."""
+    """The sum of the loss over some of the graphs, or over some of the nodes of one graph, and its number of terms."""
     if level == "graph":
         batch = Batch.from_data_list([graphs()[i] for i in chosen])
         out, y = model(batch.x, batch.edge_index, batch=batch.batch, batch_size=len(chosen)), batch.y
@@ -49,10 +49,10 @@ def losses(level, model, chosen):
 
 
 def network(level):
-    """Without batch normalisation, whose statistics are those of each process: between convolutions, and in the readout."""
+    """Without the statistics of a batch, which are those of each process: in evaluation no layer takes them."""
     torch.manual_seed(0)
     architecture = "C(4)-P(0.5)-C(4)-P-FC(4)" if level == "graph" else "C(4)-C(4)-FC(4)"
-    return GIC(4, 2, architecture, num_scales=2, num_components=2, batch_norm=False, readout="last").double()
+    return GIC(4, 2, architecture, num_scales=2, num_components=2).double().eval()
 
 
 def gradients_of_rank(rank, port, folder):
@@ -63,7 +63,7 @@ def gradients_of_rank(rank, port, folder):
     torch.set_num_threads(1)
     store = dist.TCPStore("localhost", port, is_master=False)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=WORLD, timeout=timedelta(seconds=60))
-    for level in ("graph", "vertex"):
+    for level in ("graph", "node"):
         model = DistributedDataParallel(network(level))
         mean_over_processes(*losses(level, model, [[0, 3], [1, 2, 4]][rank])).backward()
         gradients = {name: parameter.grad for name, parameter in model.module.named_parameters()}
@@ -76,7 +76,7 @@ def gradients_of_rank(rank, port, folder):
 def test_gradients_of_two_processes_are_those_of_one(tmp_path):
     meeting = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
     torch.multiprocessing.spawn(gradients_of_rank, (meeting.port, tmp_path), nprocs=WORLD)
-    for level in ("graph", "vertex"):
+    for level in ("graph", "node"):
         model = network(level)
         loss, count = losses(level, model, [0, 3, 1, 2, 4])
         (loss / count).backward()
@@ -96,7 +96,7 @@ def start(folder, *arguments):
     )
 
 
-@pytest.mark.parametrize("level", ["graph", pytest.param("vertex", marks=[needs_sampler, pytest.mark.slow])])
+@pytest.mark.parametrize("level", ["graph", pytest.param("node", marks=[needs_sampler, pytest.mark.slow])])
 def test_killed_rank(level, tmp_path):
     settings = ["--level", level, "--size", 64, "--batch-size", 16]
     running = start(tmp_path, *settings, "--epochs", 100_000)

@@ -18,7 +18,7 @@ BLOCKS = {
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE), start=1)
 }
 MODULES = [name for _, name, _ in pkgutil.walk_packages(torch_gic.__path__, "torch_gic.")]
-OPTIONAL = ("torch_gic.contrib", "torch_gic.triton", "torch_gic.csrc")  # what they import may be absent
+OPTIONAL = ("torch_gic.contrib", "torch_gic.kernels.triton", "torch_gic.csrc")  # what they import may be absent
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the imports of Torch Geometric Pool
@@ -54,8 +54,8 @@ def test_the_version_stands_in_one_place():
         assert torch_gic.__version__ not in (ROOT / name).read_text(), name
 
 
-@pytest.mark.parametrize(("figure", "least"), [(r"\d+\.\d\d ± \d+\.\d\d", 50), (r"[+-]\d+\.\d\d, p [=<] \d\.\d+", 15)])
-def test_accuracies_of_the_readme_are_those_of_the_results(figure, least):
-    found, results = (re.findall(figure, (ROOT / name).read_text()) for name in ("README.md", "benchmark/RESULTS.md"))
-    assert len(found) >= least
+def test_accuracies_of_the_readme_are_those_of_the_results():
+    found, results = (
+        re.findall(r"\d+\.\d\d ± \d+\.\d\d", (ROOT / name).read_text()) for name in ("README.md", "benchmark/RESULTS.md")
+    )
     assert not set(found) - set(results)

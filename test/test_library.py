@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import torch_gic
-from torch_gic._library import load_kernels
+from torch_gic.kernels.library import load_kernels
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = """
@@ -45,7 +45,7 @@ def run(folder, **environment):
 def copy_package(folder):
     """The Python of the package, set to compile without optimisation: faster, and what is optimised is tested elsewhere."""
     shutil.copytree(ROOT / "torch_gic", folder / "torch_gic", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    library = folder / "torch_gic" / "_library.py"
+    library = folder / "torch_gic" / "kernels" / "library.py"
     library.write_text(library.read_text().replace('"-O3"', '"-O0"'))
 
 
@@ -104,7 +104,7 @@ def test_an_operation_called_by_itself_gets_its_kernel():
     """As from an exported program, which calls operations and nothing else of the package."""
     program = """
 import torch, torch_gic
-from torch_gic._library import has_kernel
+from torch_gic.kernels.library import has_kernel
 vertex = torch.arange(3)
 assert not has_kernel("adjacency_powers", "CPU")
 result = torch.ops.torch_gic.adjacency_powers(vertex, vertex, torch.ones(3), 3, 2, None)
@@ -178,5 +178,5 @@ def test_info_here():
     info = torch_gic.backend_info()
     assert info.versions["torch"] == torch.__version__
     coarsening = {"undirected_graph", "structural_rank", "merge_clusters", "move_vertices", "vigmm"}
-    assert set(info.ops) == {"receptive_fields", "encode_moments", "fold_filter", *coarsening}
+    assert set(info.ops) == {"receptive_fields", "bounded_norm", "gaussian_encode", *coarsening}
     assert info.cpu in str(info)

@@ -24,13 +24,13 @@ from benchmark.experiments import Setting, pack, read, unpack
 from benchmark.graph_networks import GIC_NETWORKS, NETWORKS
 from benchmark.graphs import DEGREE_CLASSES, degree_classes, load_graphs
 from benchmark.protocols import accuracies, compare, fold_means, summarise
-from benchmark.report import make_report
-from benchmark.report_peers import write_fitted
-from benchmark.report_text import Report, difference_text
+from benchmark.report import make_report, write_report
+from benchmark.report_text import difference_text
 from benchmark.report_trends import difference, over_datasets, verdict
 from benchmark.reproduce import summary
 from benchmark.splits import load_folds, load_splits, stratified_folds
 from benchmark.tables import TABLES, setting
+from torch_gic import GIC, receptive_fields
 
 RESULTS = ROOT / "benchmark" / "results"
 
@@ -68,7 +68,7 @@ def test_compare():
     base = {"0.0": 50.0, "0.1": 60.0, "0.2": 70.0}
     found = compare({"0.0": 51.0, "0.1": 62.0, "0.2": 73.0, "0.3": 0.0}, base)
     assert (found["difference"], found["pairs"]) == (2.0, 3)
-    assert found["t"] == pytest.approx(0.0742, abs=1e-4)  # t = 2 sqrt(3) with two degrees of freedom
+    assert found["t"] == pytest.approx(0.0955, abs=1e-4)  # t = 2 / sqrt(1/3 + 1/9) = 3 with two degrees of freedom
     assert compare(base, base) == {"difference": 0.0, "t": None, "wilcoxon": None, "pairs": 3}
     assert compare({"1.0": 1.0}, base) is None
 
@@ -81,7 +81,7 @@ def test_repeats_of_a_fold_count_once():
 def test_difference():
     row = {1: (None, curves([0.5, 0.25], [0.5, 0.25])), 3: (None, {}), 7: (None, curves([0.5, 0.75], [0.5, 1.0]))}
     theirs = {1: (60.0, 2.0), 7: (70.5, 1.0)}
-    assert difference(row, theirs, 1, 7) == "-10.50<br>**-37.50**, p = 0.205"  # t = 3 with one degree of freedom
+    assert difference(row, theirs, 1, 7) == "-10.50<br>**-37.50**, p = 0.225"  # t = 3 / sqrt(1 + 2/9), one degree
     assert difference(row, theirs, 3, 7) == "-<br>-"
 
 
@@ -96,24 +96,6 @@ def test_trends():
     assert verdict(faint, worse) == "found"
     assert difference_text(over_datasets({"MUTAG": -6.0})) == "-6.00"  # no test of a single data set
     assert difference_text(over_datasets({})) == "-"
-
-
-def test_fitted_components_are_compared_where_all_folds_are():
-    def runs(accuracy, loss, folds=10):
-        common = {"epoch": 1, "seconds": 1, "curves": {"loss": pack([9, loss])}, "entropy": {"after": [0.5]}}
-        return {f"0.{fold}": {"test": accuracy + 0.01 * (fold % 2), **common} for fold in range(folds)}
-
-    report = Report({}, None)
-    for dataset, gain, folds in (("ENZYMES", 0.02, 10), ("NCI1", 0.04, 10), ("PROTEINS", 0.5, 9)):
-        cells = TABLES["peers"][0](dataset)
-        report.runs |= {cells["GIC"]: runs(0.5, 0.3), cells["GIC-fitted"]: runs(0.5 + gain, 0.2, folds)}
-    write_fitted(report)
-    rows = [line.split(" | ") for line in report.lines if line.startswith("| `fair`")]
-    assert [(row[1], *row[4:]) for row in rows] == [
-        ("ENZYMES", "+2.00", "0.300", "0.200", "0.50 |"),  # all folds differ alike, which no test has a p-value for
-        ("NCI1", "+4.00", "0.300", "0.200", "0.50 |"),
-        ("together", "+3.00, p = 0.205", "", "", " |"),  # t = 3 with one degree of freedom
-    ]
 
 
 def test_curves_keep_their_numbers():
@@ -131,11 +113,14 @@ def test_graphs_equal_those_of_pyg(archive, tmp_path):
         rows = slice(first, first + size)
         assert torch.equal(part.x[rows], whole.x[ptr[graph] : ptr[graph + 1]])
         assert (part.batch[rows] == number).all()
-        for mine, theirs in ((part.edge_index, whole.edge_index), (part.fields[0], whole.fields[0])):
+        for mine, theirs in ((part.edge_index, whole.edge_index), (part.fields.index, whole.fields.index)):
             inside = (theirs[0] >= ptr[graph]) & (theirs[0] < ptr[graph + 1])
             assert torch.equal(mine[:, (mine[0] >= first) & (mine[0] < first + size)] - first, theirs[:, inside] - ptr[graph])
         first += size
-    assert part.fields[1].size(0) == part.fields[0].size(1)
+    assert part.fields.weight.size(0) == part.fields.index.size(1) == int(part.fields.rowptr[-1])
+    same = receptive_fields(part.edge_index, num_nodes=part.x.size(0), num_scales=2)
+    torch.testing.assert_close(part.fields.weight, same.weight)
+    assert torch.equal(part.fields.rowptr, same.rowptr)
 
 
 def test_attributes(archive, tmp_path):
@@ -216,7 +201,7 @@ def test_flat_network_pads_with_zeros(archive, tmp_path):
     padded = []
     model.classifier.register_forward_pre_hook(lambda _, arguments: padded.append(arguments[0]))
     model(data.x, data.edge_index, batch=data.batch, batch_size=16, fields=data.fields)
-    rows = padded[0].view(16, model.num_vertices, -1)
+    rows = padded[0].view(16, model.num_nodes, -1)
     for number in range(16):
         own = vertices[data.batch == number]
         torch.testing.assert_close(rows[number, : len(own)], own)
@@ -311,17 +296,17 @@ def test_reproduce_without_data(tmp_path, call):
     assert "table1, MUTAG: not run. Could not get MUTAG" in out
     report = (tmp_path / "RESULTS.md").read_text()
     assert "| MUTAG | GIC | 94.44 ± 4.30 | not run: `python -m benchmark.reproduce table1 --datasets MUTAG`" in report
+    assert ".png" not in report
     assert json.loads(call("benchmark.reproduce", "--summary", "json", *settings)) == {}
     assert "Expected table2 or one of" in call("benchmark.reproduce", "table9", *settings, fails=True)
-    for table in ("peers", "attributes"):
-        assert "fair_comparison_splits.zip" in call("benchmark.reproduce", table, *settings, fails=True)
+    assert "fair_comparison_splits.zip" in call("benchmark.reproduce", "peers", *settings, fails=True)
 
 
 def test_summary_prefers_the_default_network(tmp_path):
     """And of its experiments the one of a table."""
     default = setting("MUTAG")
-    content = {"GIC-plain": setting("MUTAG", "GIC-plain"), "GIC": default, "longer": default._replace(epochs=500)}
-    for name, accuracy in (("GIC-plain", 0.5), ("longer", 0.25), ("GIC", 0.75)):
+    content = {"GIC-printed": setting("MUTAG", "GIC-printed"), "GIC": default, "longer": default._replace(epochs=500)}
+    for name, accuracy in (("GIC-printed", 0.5), ("longer", 0.25), ("GIC", 0.75)):
         path = content[name].path(tmp_path)
         path.write_text(json.dumps({"setting": content[name]._asdict(), "runs": curves([accuracy])}))
         found = summary(tmp_path)["MUTAG"]
@@ -329,13 +314,31 @@ def test_summary_prefers_the_default_network(tmp_path):
         assert found["paper"]["network"] == content[name].network
     path.unlink()
     assert summary(tmp_path)["MUTAG"]["paper"]["mean"] == 25.0
-    quick = [default._replace(epochs=2), setting("MUTAG", size=7)._replace(epochs=2)]  # of a table, and not
+    quick = [default._replace(epochs=2), setting("MUTAG", scales=7, components=7)._replace(epochs=2)]  # of a table, and not
     for trial, accuracy in zip(quick, (0.5, 0.6), strict=True):
         trial.path(tmp_path).write_text(json.dumps({"setting": trial._asdict(), "runs": curves([accuracy])}))
     assert summary(tmp_path, epochs=2)["MUTAG"]["paper"]["mean"] == 50.0
     measured = default._replace(attributes="all", epochs=900)  # other attributes than the paper's do not count
     measured.path(tmp_path).write_text(json.dumps({"setting": measured._asdict(), "runs": curves([1.0])}))
     assert summary(tmp_path)["MUTAG"]["paper"]["mean"] == 25.0
+
+
+def test_pictures_of_what_was_run(tmp_path):
+    folder = tmp_path / "results"
+    folder.mkdir()
+    trial = setting("MUTAG", "GIC-printed")
+    runs = {key: {**run, "curves": {**run["curves"], "loss": pack([1.0, 0.5])}} for key, run in curves([0.5, 0.75]).items()}
+    trial.path(folder).write_text(json.dumps({"setting": trial._asdict(), "runs": runs}))
+    report = write_report(folder).read_text()
+    assert "![Learning curves](results/curves.png)" in report
+    assert "trends.png" not in report
+    assert [path.name for path in folder.glob("*.png")] == ["curves.png"]
+
+
+def test_the_same_network_is_the_same_experiment():
+    default = GIC(1, 1).layers[0]
+    said = setting("MUTAG", scales=default.num_scales, components=default.num_components)
+    assert said == setting("MUTAG") != setting("MUTAG", components=default.num_components + 1)
 
 
 def test_printed_figures():

@@ -13,7 +13,7 @@ from test_examples import EXAMPLES
 from torch_geometric.typing import WITH_METIS, WITH_PYG_LIB, WITH_TORCH_SPARSE
 
 needs_sampler = pytest.mark.skipif(not (WITH_TORCH_SPARSE or WITH_PYG_LIB), reason="needs torch-sparse or pyg-lib")
-SMALL = ["--architecture", "C(8)-C(8)-FC(8)", "--num-scales", 2, "--num-components", 2]
+SMALL = ["--architecture", "C(8)-C(8)-FC(8)"]
 
 
 def saved(array):
@@ -28,7 +28,7 @@ def ring(first, size):
 
 @pytest.fixture
 def ppi(tmp_path):
-    """Three, one and one rings of 30 vertices, in stretches of ten: two of three labels tell the sign of attributes there."""
+    """Three, one and one rings of 30 nodes, in stretches of ten: two of three labels tell the sign of features there."""
     pytest.importorskip("networkx")
     generator = np.random.default_rng(0)
     with zipfile.ZipFile(tmp_path / "ppi.zip", "w") as file:
@@ -49,7 +49,7 @@ def ppi(tmp_path):
 
 @pytest.fixture
 def reddit(tmp_path):
-    """Three communities of 40 posts; the attributes tell the community."""
+    """Three communities of 40 posts; the features tell the community."""
     sparse = pytest.importorskip("scipy.sparse")
     generator = np.random.default_rng(0)
     n, label = 120, np.repeat(np.arange(3), 40)
@@ -72,7 +72,7 @@ def score(out):
 
 @pytest.mark.parametrize("recipe", ["modern", pytest.param("paper", marks=needs_sampler)])
 def test_ppi_resumes(call, ppi, tmp_path, monkeypatch, recipe):
-    settings = [*ppi, "--recipe", recipe, *SMALL, "--lr", 0.02, "--epochs", 6]
+    settings = [*ppi, "--recipe", recipe, *SMALL, "--num-scales", 2, "--lr", 0.02, "--epochs", 6]
     settings += ["--batch-size", 1 if recipe == "modern" else 16, "--result", tmp_path / "figures.json"]
     whole = call("ppi", *settings, "--checkpoint", tmp_path / "whole.pt")
     assert score(whole) > 0.87  # the first and the last label for all have 5/6
@@ -102,13 +102,13 @@ def test_ppi_resumes(call, ppi, tmp_path, monkeypatch, recipe):
 @needs_sampler
 @pytest.mark.parametrize("recipe", ["modern", "paper"])
 def test_reddit(call, reddit, recipe):
-    settings = [*reddit, "--recipe", recipe, *SMALL, "--epochs", 8, "--lr", 0.01, "--batch-size", 16]
+    settings = [*reddit, "--recipe", recipe, *SMALL, "--epochs", 16, "--lr", 0.01, "--batch-size", 16]
     assert score(call("reddit", *settings)) > 0.9
 
 
 @needs_sampler
 def test_reddit_by_clusters(call, reddit):
-    settings = [*reddit, "--loader", "cluster", *SMALL, "--epochs", 8, "--lr", 0.01]
+    settings = [*reddit, "--loader", "cluster", *SMALL, "--epochs", 16, "--lr", 0.01]
     if WITH_METIS:
         assert score(call("reddit", *settings)) > 0.9
     else:

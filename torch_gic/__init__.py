@@ -1,13 +1,14 @@
 """Gaussian-induced convolution for graphs, as an extension of PyTorch Geometric."""
 
-from torch_gic._backend import backend_info
 from torch_gic._version import __version__
+from torch_gic.fields import Fields, receptive_fields, walk_counts
+from torch_gic.kernels.backend import backend_info
 from torch_gic.nn import GIC, GaussianAggregation, GICConv, VIGMMPool
-from torch_gic.ops import receptive_fields, walk_counts
 from torch_gic.transforms import PreCoarsen, ReceptiveFields
 
 __all__ = [
     "GIC",
+    "Fields",
     "GICConv",
     "GaussianAggregation",
     "PreCoarsen",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
@@ -38,13 +40,11 @@ def as_edge_list(
     if edge_index.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"Expected 'edge_index' to hold integers (got {edge_index.dtype})")
     if num_nodes is None or not torch.compiler.is_compiling():  # a traced model cannot look at values
-        highest = int(edge_index.max()) if edge_index.numel() > 0 else -1
+        lowest, highest = torch.stack(edge_index.aminmax()).tolist() if edge_index.numel() > 0 else (0, -1)
         if num_nodes is None:
             num_nodes = highest + 1
-        if highest >= num_nodes or (edge_index.numel() > 0 and int(edge_index.min()) < 0):
-            raise ValueError(
-                f"Expected 'edge_index' to hold vertices in [0, {num_nodes - 1}] (got {int(edge_index.min())} to {highest})"
-            )
+        if highest >= num_nodes or lowest < 0:
+            raise ValueError(f"Expected 'edge_index' to hold nodes in [0, {num_nodes - 1}] (got {lowest} to {highest})")
     if edge_weight is not None:
         check_weight(edge_weight, "edge_weight", edge_index.size(1))
     return edge_index.long(), edge_weight, num_nodes
@@ -62,28 +62,43 @@ def check_weight(weight: Tensor, name: str, size: int) -> None:
         raise ValueError(f"Expected '{name}' to have shape [{size}] (got {list(weight.shape)}){hint}")
     if torch.compiler.is_compiling():
         return
-    if not bool(torch.isfinite(weight).all()):
+    lowest, highest = torch.stack(weight.detach().aminmax()).tolist() if size > 0 else (0, 0)
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
         raise ValueError(f"Expected '{name}' to be finite (got NaN or infinity)")
-    if bool((weight < 0).any()):
-        raise ValueError(f"Expected '{name}' to be non-negative (got a minimum of {float(weight.min()):g})")
+    if lowest < 0:
+        raise ValueError(f"Expected '{name}' to be non-negative (got a minimum of {lowest:g})")
 
 
-def check_batch(batch: Tensor | None, num_nodes: int, edge_index: Tensor | None = None) -> None:
-    """A batch vector names the graph of each vertex, and no edge leads from one graph to another."""
-    if batch is None:
+def check_batch(batch: Tensor | None, num_nodes: int, edge_index: Tensor | None = None, look: bool = True) -> None:
+    """A batch vector names the graph of each node, and no edge leads from one graph to another. Values are looked at unless
+    another check does it: :func:`count_graphs`."""
+    if batch is None or torch.compiler.is_compiling():  # Inductor fails after a comparison of sizes that end in a graph break
         return
     if not isinstance(batch, Tensor):
         raise TypeError(f"Expected 'batch' to be a tensor (got {type(batch).__name__})")
     if batch.dim() != 1 or batch.size(0) != num_nodes:
-        raise ValueError(f"Expected 'batch' to have shape [{num_nodes}], one entry a vertex (got {list(batch.shape)})")
+        raise ValueError(f"Expected 'batch' to have shape [{num_nodes}], one entry per node (got {list(batch.shape)})")
     if batch.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"Expected 'batch' to hold integers (got {batch.dtype})")
-    if torch.compiler.is_compiling():
-        return
-    if num_nodes > 0 and int(batch.min()) < 0:
-        raise ValueError(f"Expected 'batch' to be non-negative (got a minimum of {int(batch.min())})")
-    if edge_index is not None and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
+    if look:
+        count_graphs(batch, batch.new_empty(2, 0) if edge_index is None else edge_index)
+
+
+def count_graphs(batch: Tensor, edge_index: Tensor, influence: Tensor | None = None) -> int:
+    """The number of graphs, once the values of a batch vector, and the influence of nodes if there is one, are right. The
+    host waits once."""
+    if batch.numel() == 0:
+        return 0
+    crosses = (batch[edge_index[0]] != batch[edge_index[1]]).any()
+    unknown = torch.zeros_like(crosses) if influence is None else influence.isnan().any()
+    lowest, highest, *wrong = torch.stack([*batch.aminmax(), crosses.to(batch.dtype), unknown.to(batch.dtype)]).tolist()
+    if lowest < 0:
+        raise ValueError(f"Expected 'batch' to be non-negative (got a minimum of {lowest})")
+    if wrong[0]:
         raise ValueError("Expected every edge of 'edge_index' to stay inside one graph of 'batch' (got edges between graphs)")
+    if wrong[1]:
+        raise ValueError("Expected 'x' and the weights of 'h' to be numbers (got NaN)")
+    return highest + 1
 
 
 def check_clusters(cluster: Tensor, batch: Tensor) -> int:
@@ -118,27 +133,6 @@ def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None
         raise TypeError(f"Expected '{name}' to be floating point (got {x.dtype})")
     if dtype is not None and x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
         raise TypeError(f"Expected '{name}' to be {dtype}, as the parameters of the layer are (got {x.dtype})")
-
-
-def check_fields(field_index: Tensor, field_weight: Tensor, num_scales: int, size: tuple[int, int] | None = None) -> None:
-    """Fields of another graph have other shapes, or members and vertices beyond the ``size``, if it is given. These values
-    are looked at on the CPU only: elsewhere it would wait for the device."""
-    if field_index.dim() != 2 or field_index.size(0) != 2:
-        raise ValueError(f"Expected 'field_index' to have shape [2, num_entries] (got {list(field_index.shape)})")
-    if tuple(field_weight.shape) != (field_index.size(1), num_scales):
-        raise ValueError(
-            f"Expected 'field_weight' to have shape [num_entries, num_scales] = [{field_index.size(1)}, {num_scales}] "
-            f"(got {list(field_weight.shape)}); were the fields made with another number of scales?"
-        )
-    if size is None or field_index.device.type != "cpu" or torch.compiler.is_compiling() or field_index.size(1) == 0:
-        return
-    lowest, highest = (value.tolist() for value in field_index.aminmax(dim=1))
-    for row, count in enumerate(size):
-        if lowest[row] < 0 or highest[row] >= count:
-            raise ValueError(
-                f"Expected row {row} of 'field_index' to lie in [0, {count - 1}] (got {lowest[row]} to {highest[row]}); "
-                "are these the fields of this graph?"
-            )
 
 
 def check_at_least(value: int, name: str, minimum: int) -> None:

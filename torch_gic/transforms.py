@@ -9,21 +9,20 @@ from torch_geometric.transforms import BaseTransform
 from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import check_at_least
-from torch_gic.nn.vigmm_pool import VIGMMPool
-from torch_gic.ops import receptive_fields
+from torch_gic.fields import receptive_fields
+from torch_gic.nn.pool.vigmm_pool import VIGMMPool
 
 
 class ReceptiveFields(BaseTransform):
     r"""Stores the multi-scale receptive fields (:func:`~torch_gic.receptive_fields`) of a graph as
-    :obj:`data.field_index` and :obj:`data.field_weight`, which :class:`~torch_gic.GICConv` and :class:`~torch_gic.GIC` take as
-    :obj:`fields=(data.field_index, data.field_weight)`.
+    :obj:`data.fields`, which :class:`~torch_gic.GICConv` and :class:`~torch_gic.GIC` take as :obj:`fields=data.fields`.
 
     Best used as :obj:`pre_transform` of a dataset: the fields are then computed once and stored with it. PyG's
     :class:`DataLoader` and :class:`Batch` join the fields of several graphs by themselves. The edge weights are
     :obj:`data.edge_weight`, or ones.
 
     Args:
-        num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`7`)
+        num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`1`)
         add_self_loops (bool, optional): Whether each vertex is in its own field. (default: :obj:`True`)
         max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
 
@@ -32,11 +31,12 @@ class ReceptiveFields(BaseTransform):
         >>> from torch_geometric.data import Data
         >>> from torch_gic import ReceptiveFields
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-        >>> ReceptiveFields(num_scales=2)(Data(edge_index=path, num_nodes=3))
-        Data(edge_index=[2, 4], num_nodes=3, field_index=[2, 9], field_weight=[9, 2])
+        >>> data = ReceptiveFields(num_scales=2)(Data(edge_index=path, num_nodes=3))
+        >>> data.fields["index"].shape, data.fields["settings"]
+        (torch.Size([2, 9]), 'num_scales=2, add_self_loops=True, max_neighbors=None')
     """
 
-    def __init__(self, num_scales: int = 7, add_self_loops: bool = True, max_neighbors: int | None = None) -> None:
+    def __init__(self, num_scales: int = 1, add_self_loops: bool = True, max_neighbors: int | None = None) -> None:
         check_at_least(num_scales, "num_scales", 1)
         if max_neighbors is not None:
             check_at_least(max_neighbors, "max_neighbors", 1)
@@ -45,7 +45,7 @@ class ReceptiveFields(BaseTransform):
         self.max_neighbors = max_neighbors
 
     def forward(self, data: Data) -> Data:
-        data.field_index, data.field_weight = receptive_fields(
+        fields = receptive_fields(
             _edges(data),
             data.edge_weight,
             num_nodes=data.num_nodes,
@@ -53,6 +53,7 @@ class ReceptiveFields(BaseTransform):
             add_self_loops=self.add_self_loops,
             max_neighbors=self.max_neighbors,
         )
+        data.fields = fields.to_dict()
         return data
 
     def __repr__(self) -> str:

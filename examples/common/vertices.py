@@ -66,14 +66,14 @@ def sampled_fields(batch):
 
 
 def standardise(parts, training):
-    """Brings the attributes to zero mean and unit variance on the vertices to train on: mixtures start from there."""
+    """Brings the features to zero mean and unit variance on the nodes to train on."""
     mean, deviation = training.mean(dim=0), training.std(dim=0).clamp(min=1e-6)
     for part in parts:
         part.x = (part.x - mean) / deviation
 
 
 def micro_f1(out, y):
-    """The F1 score over all decisions. With one label a vertex, `y: [N]`, it is the accuracy."""
+    """The F1 score over all decisions. With one label per node, `y: [N]`, it is the accuracy."""
     if y.dim() == 1:
         return float((out.argmax(dim=1) == y).double().mean())
     predicted, wanted = out > 0, y > 0.5
@@ -88,7 +88,7 @@ def train(args, model, loader, loss, evaluate):
         args: The arguments.
         model: The network.
         loader: Gives batches.
-        loss: The loss of a batch, and the number of vertices that it is the mean of.
+        loss: The loss of a batch, and the number of nodes that it is the mean of.
         evaluate: The score of a part, "validation" or "test".
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
@@ -96,7 +96,7 @@ def train(args, model, loader, loss, evaluate):
     settings = {name: value for name, value in vars(args).items() if isinstance(value, str | int | float)}
     settings = {name: value for name, value in settings.items() if name not in ("device", "data_url")}
     checkpoint = Checkpoint(args.checkpoint, settings, model=model, optimizer=optimizer, scheduler=scheduler)
-    state = {"epoch": 0, "validation": -1.0, "chosen": 0, "best": {}, "seconds": 0.0, "vertices": 0}
+    state = {"epoch": 0, "validation": -1.0, "chosen": 0, "best": {}, "seconds": 0.0, "nodes": 0}
     if args.checkpoint:
         state = checkpoint.load() or state
         if state["epoch"]:
@@ -109,7 +109,7 @@ def train(args, model, loader, loss, evaluate):
             value, count = loss(batch.to(args.device))
             value.backward()
             optimizer.step()
-            total, state["vertices"] = total + value.item() * count, state["vertices"] + count
+            total, state["nodes"] = total + value.item() * count, state["nodes"] + count
             progress.set_postfix_str(f"loss {value.item():.4f}")
         scheduler.step()
         state["seconds"] += time.perf_counter() - start
@@ -125,9 +125,9 @@ def train(args, model, loader, loss, evaluate):
     model.load_state_dict(state["best"])
     model.eval()
     figures = {"test": evaluate("test"), "validation": state["validation"], "epoch": state["chosen"]}
-    figures["vertices per second"] = state["vertices"] / max(state["seconds"], 1e-9)
+    figures["nodes per second"] = state["nodes"] / max(state["seconds"], 1e-9)
     print(f"test micro-F1 {figures['test']:.4f}, at epoch {figures['epoch']}, which validation chose", end="")
-    print(f" ({figures['validation']:.4f}); {figures['vertices per second']:.0f} vertices a second in training")
+    print(f" ({figures['validation']:.4f}); {figures['nodes per second']:.0f} nodes per second in training")
     if args.result:
         args.result.parent.mkdir(parents=True, exist_ok=True)
         args.result.write_text(json.dumps({"settings": settings, **figures}, indent=1) + "\n")

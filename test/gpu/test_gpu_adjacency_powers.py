@@ -4,10 +4,10 @@ import pytest
 import torch
 from conftest import ODD_GRAPHS, odd_graph
 
-from torch_gic.ops.adjacency_powers import reference
+from torch_gic.fields.adjacency_powers import reference
 
 pytest.importorskip("triton")
-from torch_gic.triton import KERNELS
+from torch_gic.kernels.triton import KERNELS
 
 kernel = KERNELS["adjacency_powers"]
 

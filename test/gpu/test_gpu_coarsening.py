@@ -8,16 +8,16 @@ import torch
 from conftest import ODD_GRAPHS, odd_graph
 from torch_geometric.utils import cumsum
 
-from torch_gic.ops import undirected_graph
-from torch_gic.ops.merge_clusters import reference as merge_reference
-from torch_gic.ops.move_vertices import reference as move_reference
+from torch_gic.coarsening import undirected_graph
+from torch_gic.coarsening.merge_clusters import reference as merge_reference
+from torch_gic.coarsening.move_vertices import reference as move_reference
 
 pytest.importorskip("triton")
 sys.path.append(str(Path(__file__).parents[1] / "ops"))
 from clusters import batch_of_graphs, settings, weighted
 from test_move_vertices import start
 
-from torch_gic.triton import KERNELS, graph_blocks
+from torch_gic.kernels.triton import KERNELS, graph_blocks
 
 merge, move = KERNELS["merge_clusters"], KERNELS["move_vertices"]
 
@@ -67,9 +67,9 @@ def test_links_that_underflow_are_links():
 
 
 def test_more_go_together_than_may(monkeypatch):
-    module = sys.modules["torch_gic.triton.move_vertices"]
+    module = sys.modules["torch_gic.kernels.triton.move_vertices"]
     monkeypatch.setattr(module, "MOST_TOGETHER", 2)
-    monkeypatch.setattr(sys.modules["torch_gic.ops.move_vertices"], "MOST_TOGETHER", 2)
+    monkeypatch.setattr(sys.modules["torch_gic.coarsening.move_vertices"], "MOST_TOGETHER", 2)
     assert both_equal(*batch_of_graphs((20, 6))[:2], torch.tensor([2, 1]), num_iterations=4)
 
 

@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("triton")
-from benchmark.gpu_compile import CHANNELS, TARGETS, has_atomics
+from benchmark.gpu_compile import CHANNELS, COMPONENTS, TARGETS, has_atomics
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,11 +21,11 @@ def test_every_kernel_compiles_for_every_target(tmp_path):
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr  # no spills, no atomics
     rows = [line for line in done.stdout.splitlines() if line.count(" / ") == 2 * len(TARGETS)]
-    encoding = {"moments", "entry_gradients", "segment_sum", "fold", "fold_gradients"}
+    encoding = {"encode", "mixture", "logit_gradients", "feature_gradients", "segment_sum"}
     coarsening = {"multiply", "sum", "assign", "choose", "merge", "move"}
     assert {row.split(",")[0] for row in rows} == encoding | coarsening | {"extend"}
-    for channels in CHANNELS:
-        assert any(row.startswith(f"moments, fp32, d = {channels}") for row in rows)
+    for channels, components in product(CHANNELS, (1, COMPONENTS)):
+        assert any(row.startswith(f"encode, fp32, d = {channels}, C = {components}") for row in rows)
     for target in TARGETS:
         for kind in ("amdgcn", "hsaco") if target.startswith("gfx") else ("ptx", "cubin"):
             files = list(tmp_path.glob(f"*.{target}.{kind}"))

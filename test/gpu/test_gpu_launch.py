@@ -12,14 +12,15 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torch_gic import GaussianAggregation, GICConv, _library, backend_info
-from torch_gic.ops import undirected_graph, vertex_volume
-from torch_gic.ops.encode_moments import reference
-from torch_gic.ops.structural_rank import reference as structural_rank
+from torch_gic import Fields, GaussianAggregation, GICConv, backend_info
+from torch_gic.coarsening import undirected_graph, vertex_volume
+from torch_gic.coarsening.structural_rank import reference as structural_rank
+from torch_gic.encoding.gaussian_encode import reference
+from torch_gic.kernels import library
 
 pytest.importorskip("triton")
-from benchmark.gpu_compile import encode, fold
-from torch_gic.triton import gpu
+from benchmark.gpu_compile import encode
+from torch_gic.kernels.triton import gpu
 
 ROOT = Path(__file__).parents[2]
 # Operations whose result, or the size of it, has to come from the device before the program goes on.
@@ -27,6 +28,16 @@ WAITING = ("_local_scalar_dense", "nonzero", "unique", "bincount", "masked_selec
 
 
 class NoWaiting(TorchDispatchMode):
+    def __enter__(self):
+        # Not an operation: on a GPU it copies all values to the host.
+        self.tolist = mock.patch.object(torch.Tensor, "tolist", side_effect=AssertionError("tolist waits for the device"))
+        self.tolist.start()
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        self.tolist.stop()
+        return super().__exit__(*error)
+
     def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
         name = function.overloadpacket.__name__
         assert not name.startswith(WAITING), f"{name} waits for the device"
@@ -40,8 +51,9 @@ class NoWaiting(TorchDispatchMode):
 def test_no_launch_waits_for_the_device():
     """With tensors that have no values, all that is decided on the host has to be decided without them."""
     names = [launch[0].__name__ for launch in encode(torch.float32, 8)]
-    assert names == ["_moments", "_entry_gradients", "_segment_sum", "_segment_sum"]
-    assert [launch[0].__name__ for launch in fold(torch.float32, 8)] == ["_fold", "_fold_gradients"]
+    assert names == ["_encode", "_mixture", "_logit_gradients", "_feature_gradients", "_segment_sum", "_segment_sum"]
+    one = [launch[0].__name__ for launch in encode(torch.float32, 8, components=1)]
+    assert one == names[:5]  # no distances
     with FakeTensorMode(), pytest.raises(DataDependentOutputException):  # so it would be seen
         torch.empty(3, device="cuda").max().item()
 
@@ -49,15 +61,16 @@ def test_no_launch_waits_for_the_device():
 @pytest.mark.parametrize("is_aggregation", [False, True])
 def test_no_layer_waits_for_the_device(is_aggregation):
     x = torch.randn(6, 4, requires_grad=True)
-    vertex = torch.tensor([0, 0, 1, 3, 3, 5])
-    fields = torch.stack([torch.arange(6), vertex]), torch.rand(6, 2)
+    node = torch.tensor([0, 0, 1, 3, 3, 5])
+    index = torch.stack([torch.arange(6), node])
+    fields = Fields.from_pair(index, torch.rand(6, 2), (6, 6))
     layer = GaussianAggregation(4, 3) if is_aggregation else GICConv(4, 3, num_scales=2, num_components=3)
     with NoWaiting():
-        out = layer(x, vertex, dim_size=6) if is_aggregation else layer(x, fields[0], fields=fields)
+        out = layer(x, node, dim_size=6) if is_aggregation else layer(x, index, fields=fields)
         out.square().sum().backward()
     assert x.grad is not None
     with NoWaiting(), pytest.raises(AssertionError, match="waits for the device"):
-        GICConv(4, 3)(x, fields[0])  # which computes the fields: how many there are is known only then
+        GICConv(4, 3)(x, index)  # which computes the fields: how many there are is known only then
 
 
 def test_ranks_and_volumes_do_not_wait_for_the_device():
@@ -88,12 +101,12 @@ def test_launches_are_on_the_device_of_the_tensors(monkeypatch):
 
 def test_registered_for_gpus():
     assert backend_info().gpu == "Triton"
-    assert _library.has_kernel("encode_moments", "CUDA")
-    assert _library.has_kernel("encode_moments_backward", "CUDA")
-    assert backend_info().ops["encode_moments"].endswith("Triton on GPUs")
+    assert library.has_kernel("gaussian_encode", "CUDA")
+    assert library.has_kernel("gaussian_encode_backward", "CUDA")
+    assert backend_info().ops["gaussian_encode"].endswith("Triton on GPUs")
 
 
-@mock.patch.dict(_library.FAILED_ON_GPU, clear=True)
+@mock.patch.dict(library.FAILED_ON_GPU, clear=True)
 def test_a_kernel_that_fails_gives_way_to_the_reference():
     calls = []
 
@@ -101,29 +114,29 @@ def test_a_kernel_that_fails_gives_way_to_the_reference():
         calls.append(arguments)
         raise RuntimeError("ptxas: unknown GPU")
 
-    run = _library.or_reference("encode_moments", kernel)
-    index = torch.tensor([0, 1, 1])
-    inputs = torch.randn(2, 3), torch.rand(2, 1, 2), torch.randn(1, 2), torch.rand(3, 1), index, index, 2
-    with pytest.warns(UserWarning, match=r"'encode_moments' runs as reference, Triton failed .ptxas: unknown GPU"):
+    run = library.or_reference("gaussian_encode", kernel)
+    mixture = torch.randn(1, 2, 3), torch.rand(1, 2, 3) + 0.5, torch.randn(1, 2)
+    inputs = torch.randn(2, 3), *mixture, torch.rand(3, 1), torch.tensor([0, 1, 1]), torch.tensor([0, 1, 3])
+    with pytest.warns(UserWarning, match=r"'gaussian_encode' runs as reference, Triton failed .ptxas: unknown GPU"):
         outputs = run(*inputs)
     again = run(*inputs)  # without a warning, and without another attempt
     assert len(calls) == 1
     for a, b, c in zip(outputs, again, reference(*inputs), strict=True):
         assert torch.equal(a, c)
         assert torch.equal(b, c)
-    assert "encode_moments failed on the GPU (ptxas: unknown GPU)" in str(backend_info())
-    assert backend_info().ops["encode_moments"].endswith("PyTorch reference on GPUs")
+    assert "gaussian_encode failed on the GPU (ptxas: unknown GPU)" in str(backend_info())
+    assert backend_info().ops["gaussian_encode"].endswith("PyTorch reference on GPUs")
 
 
 @pytest.mark.parametrize("error", [ValueError("bad 'x'"), torch.OutOfMemoryError("full")])
-@mock.patch.dict(_library.FAILED_ON_GPU, clear=True)
+@mock.patch.dict(library.FAILED_ON_GPU, clear=True)
 def test_errors_of_the_caller_are_not_failures_of_the_kernel(error):
     def kernel():
         raise error
 
     with pytest.raises(type(error), match=str(error)):
-        _library.or_reference("encode_moments", kernel)()
-    assert _library.FAILED_ON_GPU == {}
+        library.or_reference("gaussian_encode", kernel)()
+    assert library.FAILED_ON_GPU == {}
 
 
 def run(program, **environment):
@@ -142,7 +155,7 @@ def test_no_triton(tmp_path):
 
 def test_nothing_imports_the_gpu_kernels_before_they_are_needed():
     program = "import sys, torch, torch_gic; torch_gic.GICConv(3, 4)(torch.randn(3, 3), torch.tensor([[0, 1], [1, 2]]))"
-    done = run(program + "; assert not any(name.startswith('torch_gic.triton') for name in sys.modules)")
+    done = run(program + "; assert not any(name.startswith('torch_gic.kernels.triton') for name in sys.modules)")
     assert done.returncode == 0, done.stderr
 
 
@@ -150,4 +163,4 @@ def test_gpu_kernels_on_the_cpu_need_the_interpreter(monkeypatch):
     monkeypatch.setenv("TORCH_GIC_KERNELS", "triton")
     monkeypatch.setenv("TRITON_INTERPRET", "0")
     with pytest.raises(ValueError, match="Expected TRITON_INTERPRET=1 beside TORCH_GIC_KERNELS=triton"):
-        _library.load_kernels.__wrapped__()  # without what it remembers
+        library.load_kernels.__wrapped__()  # without what it remembers

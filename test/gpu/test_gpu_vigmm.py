@@ -7,17 +7,17 @@ import pytest
 import torch
 from torch_geometric.utils import cumsum
 
-from torch_gic.ops import cut_kernel, laplacian_kernel
-from torch_gic.ops.vigmm import exponents, reference
+from torch_gic.coarsening import cut_kernel, laplacian_kernel
+from torch_gic.coarsening.vigmm import exponents, reference
 
 pytest.importorskip("triton")
 sys.path.append(str(Path(__file__).parents[1] / "ops"))
 from clusters import batch_of_graphs, settings
 
-import torch_gic.triton.vigmm  # noqa: F401
-from torch_gic.triton import KERNELS
+import torch_gic.kernels.triton.vigmm  # noqa: F401
+from torch_gic.kernels.triton import KERNELS
 
-module = sys.modules["torch_gic.triton.vigmm"]
+module = sys.modules["torch_gic.kernels.triton.vigmm"]
 
 
 def arguments(kernel="cut", beta=4.0, sizes=(6, 1, 0, 9, 30), num_iterations=3):

@@ -1,4 +1,4 @@
-"""GICConv between two sets of vertices, and on graphs of several kinds."""
+"""GICConv between two sets of nodes, and on graphs of several kinds."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from torch_geometric.nn import HeteroConv, to_hetero
 from torch_geometric.utils import to_torch_csr_tensor
 
 from torch_gic import GICConv, receptive_fields
-from torch_gic.ops import bipartite_fields
+from torch_gic.fields import bipartite_fields
 
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 2], [1, 0, 1, 0, 1, 1]])  # three sources, two targets, two parallel edges
 WEIGHT = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], dtype=torch.float64)
@@ -17,24 +17,26 @@ SOURCES, TARGETS = torch.randn(3, 5, dtype=torch.float64), torch.randn(2, 7, dty
 
 def layer(**kwargs):
     torch.manual_seed(0)
-    options = {"num_scales": 1, "num_components": 3, "add_self_loops": False}
-    return GICConv((5, 7), 6, **options | kwargs).double()
+    options = {"num_scales": 1, "num_components": 3, "add_self_loops": False, "hidden_channels": 4}
+    return GICConv((5, 7), 6, **options | kwargs).double().eval()
 
 
 def test_fields_by_hand():
-    index, weight = bipartite_fields(EDGES, WEIGHT, size=(3, 2))
-    assert index.tolist() == [[1, 2, 0, 1, 2], [0, 0, 1, 1, 1]]
-    torch.testing.assert_close(weight[:, 0], torch.tensor([2 / 5, 4 / 15, 1, 3 / 5, 11 / 15], dtype=torch.float64))
+    fields = bipartite_fields(EDGES, WEIGHT, size=(3, 2))
+    assert fields.rowptr.tolist() == [0, 2, 5]
+    assert fields.index.tolist() == [[1, 2, 0, 1, 2], [0, 0, 1, 1, 1]]
+    expected = torch.tensor([2 / 5, 4 / 15, 1, 3 / 5, 11 / 15], dtype=torch.float64)
+    torch.testing.assert_close(fields.weight[:, 0], expected)
 
 
 def test_fields_are_those_of_the_undirected_graph():
     joined = EDGES + torch.tensor([[0], [3]])
     both, twice = torch.cat([joined, joined.flip(0)], dim=1), WEIGHT.repeat(2)
-    index, weight = receptive_fields(both, twice, num_nodes=5, num_scales=1, add_self_loops=False)
-    targets = index[1] >= 3
-    mine, own = bipartite_fields(EDGES, WEIGHT, size=(3, 2))
-    assert torch.equal(mine + torch.tensor([[0], [3]]), index[:, targets])
-    torch.testing.assert_close(own, weight[targets])
+    whole = receptive_fields(both, twice, num_nodes=5, add_self_loops=False)
+    targets = whole.index[1] >= 3
+    fields = bipartite_fields(EDGES, WEIGHT, size=(3, 2))
+    assert torch.equal(fields.index + torch.tensor([[0], [3]]), whole.index[:, targets])
+    torch.testing.assert_close(fields.weight, whole.weight[targets])
 
 
 def test_pair_of_sources_and_targets():
@@ -55,17 +57,17 @@ def test_pair_of_sources_and_targets():
 
 def test_targets_that_no_edge_enters():
     conv, four = layer(), TARGETS.repeat(2, 1)
-    torch.testing.assert_close(conv((SOURCES, four), EDGES, WEIGHT)[2:], conv.lin_root(four[2:]))
-    conv = layer(root_weight=False)  # in which attributes of targets enter nothing but their number
-    torch.nn.init.normal_(conv.lin.bias)
-    torch.testing.assert_close(conv((SOURCES, torch.empty(4, 0)), EDGES, WEIGHT)[2:], conv.lin.bias.expand(2, 6))
+    torch.testing.assert_close(conv((SOURCES, four), EDGES, WEIGHT)[2:], conv.lin_root(conv.norm_target(four))[2:])
+    conv = layer(root_weight=False)  # in which nothing but the number of targets enters
+    torch.nn.init.normal_(conv.filter.lin.bias)
+    torch.testing.assert_close(conv((SOURCES, torch.empty(4, 0)), EDGES, WEIGHT)[2:], conv.filter.lin.bias.expand(2, 6))
     assert layer()((SOURCES, TARGETS[:0]), torch.empty(2, 0, dtype=torch.long)).shape == (0, 6)
     assert layer()((SOURCES[:0], TARGETS), torch.empty(2, 0, dtype=torch.long)).shape == (2, 6)
 
 
 def test_one_tensor_twice_is_an_ordinary_graph():
     edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
-    conv = GICConv(5, 6, num_scales=3, num_components=3).double()
+    conv = GICConv(5, 6, num_scales=3, num_components=3).double().eval()
     torch.testing.assert_close(conv((SOURCES, SOURCES), edges), conv(SOURCES, edges))
 
 
@@ -105,9 +107,9 @@ def library():
 class Network(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = GICConv(-1, 6, num_scales=1, num_components=2, add_self_loops=False)
+        self.first = GICConv((-1, -1), 6, num_scales=1, num_components=2, add_self_loops=False)
         self.norm = torch.nn.BatchNorm1d(6)
-        self.second = GICConv(-1, 2, num_scales=1, num_components=2, add_self_loops=False)
+        self.second = GICConv((-1, -1), 2, num_scales=1, num_components=2, add_self_loops=False)
 
     def forward(self, x, edge_index):
         return self.second(self.norm(self.first(x, edge_index)).relu(), edge_index)
@@ -125,5 +127,5 @@ def test_to_hetero():
 
 def test_hetero_conv():
     data = library()
-    conv = HeteroConv({kind: GICConv(-1, 6, 1, 2, add_self_loops=False) for kind in data.edge_types}, aggr="sum")
+    conv = HeteroConv({kind: GICConv((-1, -1), 6, 2, 1, add_self_loops=False) for kind in data.edge_types}, aggr="sum")
     assert conv(data.x_dict, data.edge_index_dict)["author"].shape == (4, 6)

@@ -5,8 +5,8 @@ import torch
 from conftest import random_graph
 from torch_geometric.nn import SAGEConv
 
-from torch_gic import GaussianAggregation
-from torch_gic.ops import gaussian_encode
+from torch_gic import Fields, GaussianAggregation
+from torch_gic.encoding import gaussian_encode
 
 X = torch.randn(10, 5, generator=torch.Generator().manual_seed(0))
 INDEX = torch.tensor([0, 0, 1, 0, 3, 0, 3, 1, 0, 3])  # set 2 is empty
@@ -14,23 +14,31 @@ INDEX = torch.tensor([0, 0, 1, 0, 3, 0, 3, 1, 0, 3])  # set 2 is empty
 
 def aggregation(**kwargs):
     torch.manual_seed(0)
-    return GaussianAggregation(5, **{"num_components": 3} | kwargs)
+    return GaussianAggregation(5, **{"num_components": 3, "hidden_channels": 4} | kwargs)
 
 
-def test_equals_the_encoding_with_weights_of_one():
-    aggr = aggregation()
+def evaluated(aggr):
+    """After one batch: what the normalisation does then depends on no batch."""
+    aggr(X, INDEX)
+    return aggr.eval()
+
+
+@pytest.mark.parametrize("hidden_channels", [4, None])
+def test_equals_the_encoding_with_weights_of_one(hidden_channels):
+    aggr = evaluated(aggregation(hidden_channels=hidden_channels))
     assert str(aggr) == "GaussianAggregation(5, 5, num_components=3)"
-    mixture = aggr.mixture
-    entries = torch.stack([torch.arange(10), INDEX])
-    encoding = gaussian_encode(X, mixture.mu, mixture.sigma, mixture.pi.log(), entries, torch.ones(10, 1), 4)
-    torch.testing.assert_close(aggr(X, INDEX, dim_size=4), aggr.lin(encoding.flatten(start_dim=1)))
+    mixture, lin = aggr.filter.mixture, aggr.filter.lin
+    v = X if hidden_channels is None else aggr.filter.project(aggr.filter.normalize(X)[0])
+    fields = Fields.from_pair(torch.stack([torch.arange(10), INDEX]), torch.ones(10, 1), (10, 4))
+    encoding = gaussian_encode(v, mixture.mu, mixture.sigma, mixture.pi.log(), fields)
+    torch.testing.assert_close(aggr(X, INDEX, dim_size=4), lin(encoding.flatten(start_dim=1)), rtol=1e-5, atol=1e-5)
     assert aggr(X, INDEX, dim_size=4).shape == (4, 5)
-    torch.testing.assert_close(aggr(X, INDEX, dim_size=4)[2], aggr.lin.bias)
+    torch.testing.assert_close(aggr(X, INDEX, dim_size=4)[2], lin.bias)
     assert aggregation(out_channels=11)(X, INDEX).shape == (4, 11)
 
 
 def test_index_ptr_and_order():
-    aggr = aggregation()
+    aggr = evaluated(aggregation())
     out = aggr(X, INDEX)
     order = torch.argsort(INDEX, stable=True)
     torch.testing.assert_close(aggr(X[order], INDEX[order]), out)
@@ -40,7 +48,7 @@ def test_index_ptr_and_order():
 
 
 def test_weights():
-    aggr = aggregation()
+    aggr = evaluated(aggregation())
     torch.testing.assert_close(aggr(X, INDEX, weight=torch.ones(10)), aggr(X, INDEX))
     without = aggr(X[1:], INDEX[1:])
     torch.testing.assert_close(aggr(X, INDEX, weight=torch.ones(10).index_fill(0, torch.tensor([0]), 0.0)), without)
@@ -56,7 +64,7 @@ def test_in_a_pyg_layer_and_lazily():
     out = conv(data.x, data.edge_index)
     assert out.shape == (12, 8)
     out.sum().backward()
-    assert conv.aggr_module.mixture.mu.grad.abs().max() > 0
+    assert conv.aggr_module.filter.mixture.mu.grad.abs().max() > 0
     torch.testing.assert_close(copy.deepcopy(conv)(data.x, data.edge_index), out)
     lazy = GaussianAggregation(-1, 7)
     assert lazy(X, INDEX).shape == (4, 7)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
-from torch_gic.nn.gaussian_mixture import MIN_PI, GaussianMixture
+from torch_gic.nn.conv.gaussian_mixture import MIN_PI, GaussianMixture
 
 
 def log_likelihood(mixture, x, scale=0):

@@ -7,7 +7,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from torch_gic import GIC, GICConv, ReceptiveFields, VIGMMPool
-from torch_gic.nn.architecture import Layer, parse_architecture
+from torch_gic.encoding.normalize import soft_bound
+from torch_gic.nn.models.architecture import Layer, parse_architecture
 
 PAPER = "C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)"
 SMALL = "C(8)-P(0.5)-C(6)-P-FC(7)"
@@ -15,7 +16,7 @@ SMALL = "C(8)-P(0.5)-C(6)-P-FC(7)"
 
 def network(architecture=SMALL, **kwargs):
     torch.manual_seed(0)
-    return GIC(5, 3, architecture, **{"num_scales": 2, "num_components": 3} | kwargs).double()
+    return GIC(5, 3, architecture, **{"num_scales": 2, "num_components": 3, "hidden_channels": 4} | kwargs).double()
 
 
 def test_notation():
@@ -64,12 +65,26 @@ def test_the_network_of_the_paper():
     assert widths == [(39, 64), (64, 128), (128, 256)]
     assert [m.select.ratio for m in model.layers if isinstance(m, VIGMMPool)] == [0.5, 0.5]
     assert [(m.in_channels, m.out_channels) for m in model.classifier] == [(3 * (64 + 128 + 256), 256), (256, 2)]
-    assert all(m.lin_root is not None for m in model.layers if isinstance(m, GICConv))
-    printed = GIC(39, 2, GIC.PRINTED, kernel="laplacian", readout="last", root_weight=False)
-    assert all(m.lin_root is None for m in printed.layers if isinstance(m, GICConv))
+    for conv in (m for m in model.layers if isinstance(m, GICConv)):
+        assert (conv.num_scales, conv.num_components, conv.hidden_channels) == (1, 5, 32)
+        assert conv.lin_root is not None
+
+
+def test_the_network_as_printed():
+    printed = GIC.as_printed(39, 2)
+    for conv in (m for m in printed.layers if isinstance(m, GICConv)):
+        assert (conv.num_scales, conv.num_components, conv.hidden_channels) == (7, 7, None)
+        assert conv.lin_root is None
+        assert not conv.log_scale.requires_grad
+        assert torch.equal(conv.log_scale, torch.zeros(7))
+    assert printed.layers[0].filter.lin.weight.numel() == 244_608
     assert str(printed) == f"GIC(39, 2, {PAPER!r})"
     assert [(m.select.ratio, m.select.kernel) for m in printed.layers if isinstance(m, VIGMMPool)] == [(0.25, "laplacian")] * 2
     assert [(m.in_channels, m.out_channels) for m in printed.classifier] == [(256, 256), (256, 2)]
+    small = GIC.as_printed(5, 2, architecture=SMALL, num_scales=2, num_components=(3, 1))
+    data = random_graph(dtype=torch.float32)
+    assert small(data.x, data.edge_index).shape == (1, 2)
+    assert [m.num_components for m in small.layers if isinstance(m, GICConv)] == [3, 1]
 
 
 @pytest.mark.parametrize("readout", ["all", "last"])
@@ -80,7 +95,7 @@ def test_readout(graphs, readout):
         module.register_forward_hook(lambda _, inputs, output: seen.append((inputs, output)))
     model(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
     (fine, coarse), (_, x), ((vector,), _) = seen  # the coarsening, the last convolution, the classifier
-    last = model.norms[2].module(x).relu()
+    last = soft_bound(model.norms[2].module(x), 10.0).relu()
     for g in range(4):
         levels = [fine[0][fine[3] == g], last[coarse.batch == g]]
         if readout == "last":
@@ -88,7 +103,7 @@ def test_readout(graphs, readout):
             continue
         parts = []
         for level, read in zip(levels, model.readouts, strict=True):
-            encoding = read.norm.module(read.encode(level)).relu()[0]
+            encoding = soft_bound(read.norm.module(read.encode(level)), 10.0).relu()[0]
             parts += [level.amax(0), level.mean(0), encoding]
         torch.testing.assert_close(vector[g], torch.cat(parts))
 
@@ -98,14 +113,14 @@ def test_unknown_readout():
         network(readout="sum")
 
 
-def test_graph_and_vertex_level(graphs):
+def test_graph_and_node_level(graphs):
     _, batch = graphs
     assert network()(batch.x, batch.edge_index, batch.edge_weight, batch.batch).shape == (4, 3)
     assert network("C(8)-C(6)-FC(7)")(batch.x, batch.edge_index, batch.edge_weight).shape == (batch.num_nodes, 3)
     assert network()(batch.x, batch.edge_index).shape == (1, 3)
 
 
-def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs):
+def test_batch_equals_its_graphs_in_any_order_of_nodes(graphs):
     parts, batch = graphs
     model = network().eval()
     out = model(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
@@ -114,11 +129,11 @@ def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs):
     data = Data(x=batch.x, edge_index=batch.edge_index, edge_weight=batch.edge_weight, batch=batch.batch)
     moved, _ = permute(data)
     torch.testing.assert_close(model(moved.x, moved.edge_index, moved.edge_weight, moved.batch), out, rtol=1e-6, atol=1e-6)
-    vertex_model = network("C(8)-C(6)").eval()
+    node_model = network("C(8)-C(6)").eval()
     moved, order = permute(parts[0])
     torch.testing.assert_close(
-        vertex_model(moved.x, moved.edge_index, moved.edge_weight)[order],
-        vertex_model(parts[0].x, parts[0].edge_index, parts[0].edge_weight),
+        node_model(moved.x, moved.edge_index, moved.edge_weight)[order],
+        node_model(parts[0].x, parts[0].edge_index, parts[0].edge_weight),
         rtol=1e-6,
         atol=1e-6,
     )
@@ -145,8 +160,7 @@ def test_loader_with_stored_fields_and_empty_graphs():
     data = [ReceptiveFields(2)(odd_graph(name)) for name in names]
     batch = next(iter(DataLoader(data, batch_size=5)))
     model = network().eval()
-    fields = (batch.field_index, batch.field_weight)
-    out = model(batch.x, batch.edge_index, batch.edge_weight, batch.batch, batch_size=5, fields=fields)
+    out = model(batch.x, batch.edge_index, batch.edge_weight, batch.batch, batch_size=5, fields=batch.fields)
     assert out.shape == (5, 3)
     torch.testing.assert_close(out[1], out[4])
     torch.testing.assert_close(model(batch.x, batch.edge_index, batch.edge_weight, batch.batch, batch_size=5), out)
@@ -179,7 +193,13 @@ def test_options_copies_and_state(graphs):
     other.load_state_dict(model.state_dict())
     assert torch.equal(other(*arguments), out)
     assert not torch.equal(model.train()(*arguments), model(*arguments))  # dropout
-    for options in ({"batch_norm": False}, {"kernel": "laplacian"}, {"max_neighbors": 3}):
+    for options in (
+        {"norm": None},
+        {"norm": "layer_norm"},
+        {"pool_kwargs": {"kernel": "laplacian"}},
+        {"max_neighbors": 3},
+        {"act": "elu"},
+    ):
         assert network(**options)(*arguments).shape == (4, 3)
     lazy = GIC(-1, 3, SMALL, num_scales=2, num_components=3).double()
     assert lazy(*arguments).shape == (4, 3)

@@ -10,14 +10,14 @@ from torch_geometric.loader import ClusterLoader, NeighborLoader
 from torch_geometric.typing import WITH_METIS, WITH_PYG_LIB, WITH_TORCH_SPARSE
 
 from torch_gic import GIC, ReceptiveFields, receptive_fields, walk_counts
-from torch_gic.ops import trim_fields
+from torch_gic.fields import trim_fields
 
 needs_sampler = pytest.mark.skipif(not (WITH_TORCH_SPARSE or WITH_PYG_LIB), reason="needs torch-sparse or pyg-lib")
 
 
 def network(architecture="C(6)-C(4)-FC(5)", **kwargs):
     torch.manual_seed(0)
-    return GIC(5, 3, architecture, **{"num_scales": 3, "num_components": 2} | kwargs).double()
+    return GIC(5, 3, architecture, **{"num_scales": 3, "num_components": 2, "hidden_channels": 4} | kwargs).double()
 
 
 def trained(model, data):
@@ -50,9 +50,10 @@ def test_inference_takes_fields_in_any_order():
     data = ReceptiveFields(3, max_neighbors=6)(random_graph(40, 120))
     model = trained(network(max_neighbors=6), data)
     expected = model(data.x, data.edge_index, data.edge_weight)
-    order = torch.randperm(data.field_index.size(1))
-    fields = data.field_index[:, order], data.field_weight[order]
-    torch.testing.assert_close(model.inference(data.x, data.edge_index, fields=fields, batch_size=7), expected)
+    index, weight = data.fields["index"], data.fields["weight"]
+    order = torch.randperm(index.size(1))
+    for fields in (data.fields, (index[:, order], weight[order])):
+        torch.testing.assert_close(model.inference(data.x, data.edge_index, fields=fields, batch_size=7), expected)
 
 
 def test_inference_of_a_graph_without_vertices():
@@ -68,11 +69,12 @@ def test_seeds_get_the_output_they_have_among_all(num_seeds):
 
 
 def test_only_what_seeds_depend_on_is_computed():
-    path = torch.tensor([[1, 2, 3, 4, 5], [0, 1, 2, 3, 4]])  # towards vertex 0, the seed
-    index = torch.cat([path, torch.arange(6).repeat(2, 1)], dim=1)
-    steps = trim_fields((index, torch.ones(11, 1)), num_seeds=1, num_layers=3)
-    assert [count for count, _ in steps] == [3, 2, 1]
-    assert [sorted(part[0].t().tolist()) for _, part in steps[1:]] == [[[0, 0], [1, 0], [1, 1], [2, 1]], [[0, 0], [1, 0]]]
+    path = torch.tensor([[1, 2, 3, 4, 5], [0, 1, 2, 3, 4]])  # towards node 0, the seed
+    steps = trim_fields(receptive_fields(path), num_seeds=1, num_layers=3)
+    assert [(part.num_sources, part.num_nodes) for part in steps] == [(4, 3), (3, 2), (2, 1)]
+    expected = [[[0, 0], [1, 0], [1, 1], [2, 1]], [[0, 0], [1, 0]]]
+    assert [sorted(part.index.t().tolist()) for part in steps[1:]] == expected
+    assert [part.rowptr.tolist() for part in steps[1:]] == [[0, 2, 4], [0, 2]]
 
 
 def test_errors_of_vertex_level():
@@ -82,7 +84,7 @@ def test_errors_of_vertex_level():
         graph_level.inference(data.x, data.edge_index)
     with pytest.raises(ValueError, match="num_seeds of a network without any P"):
         graph_level(data.x, data.edge_index, num_seeds=2)
-    with pytest.raises(ValueError, match=r"'num_seeds' to be at most the 12 vertices \(got 13\)"):
+    with pytest.raises(ValueError, match=r"'num_seeds' to be at most the 12 nodes \(got 13\)"):
         network()(data.x, data.edge_index, num_seeds=13)
     with pytest.raises(ValueError, match=r"'num_seeds' to be at least 1 \(got 0\)"):
         network()(data.x, data.edge_index, num_seeds=0)
@@ -91,10 +93,10 @@ def test_errors_of_vertex_level():
 
 
 def field_graph(data, **settings):
-    """The fields as edges with attributes, which is what loaders sample."""
-    data = ReceptiveFields(3, **settings)(data)
+    """The fields as edges with features, which is what loaders sample."""
+    fields = ReceptiveFields(3, **settings)(data).fields
     numbers = torch.arange(data.num_nodes)
-    return Data(x=data.x, y=numbers, edge_index=data.field_index, edge_attr=data.field_weight)
+    return Data(x=data.x, y=numbers, edge_index=fields["index"], edge_attr=fields["weight"])
 
 
 @needs_sampler
@@ -138,8 +140,8 @@ def test_normalisers_of_a_sample():
     batch = next(iter(NeighborLoader(data, num_neighbors=[-1], input_nodes=torch.tensor([1]))))
 
     def weight(edge_index, member, vertex, **counts):
-        index, weight = receptive_fields(edge_index, num_scales=2, **counts)
-        return weight[(index[0] == member) & (index[1] == vertex)].flatten().tolist()
+        fields = receptive_fields(edge_index, num_scales=2, **counts)
+        return fields.weight[(fields.index[0] == member) & (fields.index[1] == vertex)].flatten().tolist()
 
     assert weight(batch.edge_index, 1, 0) == [1, 2]  # the hub in the field of the seed
     whole = weight(edge_index, 0, 1)
@@ -159,9 +161,9 @@ def test_fields_of_seeds_are_those_of_the_whole_graph(max_neighbors, add_self_lo
 
     def as_dict(data, vertices, names, **counts):
         bounds = {**sizes, "max_neighbors": max_neighbors, **counts}
-        index, weight = receptive_fields(data.edge_index, data.edge_weight, num_nodes=data.num_nodes, **bounds)
-        pairs = names[index].t().tolist()
-        return {tuple(pair): w.tolist() for pair, w in zip(pairs, weight, strict=True) if pair[1] in vertices}
+        fields = receptive_fields(data.edge_index, data.edge_weight, num_nodes=data.num_nodes, **bounds)
+        pairs = names[fields.index].t().tolist()
+        return {tuple(pair): w.tolist() for pair, w in zip(pairs, fields.weight, strict=True) if pair[1] in vertices}
 
     for batch in NeighborLoader(data, num_neighbors=[-1, -1], batch_size=4):
         seeds = batch.number[: batch.batch_size].tolist()
@@ -173,7 +175,7 @@ def test_fields_of_seeds_are_those_of_the_whole_graph(max_neighbors, add_self_lo
 
 @pytest.mark.parametrize("add_self_loops", [False, True])
 def test_walk_counts_are_the_normalisers_of_fields(odd, add_self_loops, monkeypatch):
-    monkeypatch.setattr(sys.modules["torch_gic.ops.walk_counts"], "PIECE", 3)  # as of a graph of many edges
+    monkeypatch.setattr(sys.modules["torch_gic.fields.walk_counts"], "PIECE", 3)  # as of a graph of many edges
     A = torch.zeros(odd.num_nodes, odd.num_nodes, dtype=torch.float64)
     A.index_put_((odd.edge_index[1], odd.edge_index[0]), odd.edge_weight, accumulate=True)
     A += add_self_loops * torch.eye(odd.num_nodes)
@@ -181,10 +183,10 @@ def test_walk_counts_are_the_normalisers_of_fields(odd, add_self_loops, monkeypa
     counts = walk_counts(odd.edge_index, odd.edge_weight, **sizes)
     for k in range(3):
         torch.testing.assert_close(counts[:, k], torch.linalg.matrix_power(A, k + 1).sum(dim=1))
-    index, weight = receptive_fields(odd.edge_index, odd.edge_weight, **sizes)
-    again, same = receptive_fields(odd.edge_index, odd.edge_weight, **sizes, walk_count=counts)
-    assert torch.equal(again, index)
-    torch.testing.assert_close(same, weight)
+    fields = receptive_fields(odd.edge_index, odd.edge_weight, **sizes)
+    again = receptive_fields(odd.edge_index, odd.edge_weight, **sizes, walk_count=counts)
+    assert torch.equal(again.index, fields.index)
+    torch.testing.assert_close(again.weight, fields.weight)
 
 
 def test_errors_of_walk_counts():

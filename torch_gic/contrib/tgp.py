@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import as_edge_list, check_batch, check_features
-from torch_gic.nn.vigmm_select import VIGMMSelect
+from torch_gic.nn.pool.vigmm_select import VIGMMSelect
 
 
 class VIGMMSelector(Select):

@@ -1,0 +1,171 @@
+"""Normalised powers of a sparse adjacency, all on one list of pairs: what the kernel of the receptive fields computes."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import torch
+from torch import Tensor
+from torch_geometric.utils import cumsum
+
+from torch_gic.kernels.library import OPS, is_transformed, register_reference
+
+OPS.define(
+    "adjacency_powers(Tensor row, Tensor col, Tensor weight, SymInt num_nodes, SymInt num_scales, SymInt? max_neighbors,"
+    " Tensor? degree=None) -> (Tensor, Tensor)"
+)
+LARGEST = torch.finfo(torch.float64).max  # kept instead of infinity, which times zero would be NaN
+
+
+def adjacency_powers(
+    row: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    num_nodes: int,
+    num_scales: int,
+    max_neighbors: int | None,
+    degree: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""The matrices :math:`\mathbf{A}^k \, \mathrm{diag}(\mathbf{A}^k \mathbf{1})^{-1}` for :math:`k = 1, \ldots, K`, by the
+    recursion of :func:`~torch_gic.receptive_fields`, which says what :obj:`max_neighbors` does.
+
+    Args:
+        row (torch.Tensor): The rows of the entries of :math:`\mathbf{A}`, in any order; entries of one position add up.
+        col (torch.Tensor): Their columns.
+        weight (torch.Tensor): Their values, finite and non-negative, float32 or float64, which the result will be too.
+            The recursion itself runs in float64.
+        num_nodes (int): The number of rows and columns.
+        num_scales (int): The number of powers :math:`K`.
+        max_neighbors (int, optional): The largest number of pairs a row.
+        degree (torch.Tensor, optional): What to divide by in place of :math:`\mathbf{A}^k \mathbf{1}`, in float64.
+
+    Shapes:
+        - **input:** :math:`(E^{\prime})`, :math:`(E^{\prime})`, :math:`(E^{\prime})`, degrees :math:`(|\mathcal{V}|, K)`
+        - **output:** pairs :math:`(2, E)`, row 0 the column and row 1 the row of the entry, sorted by row, then column, and
+          values :math:`(E, K)`
+    """
+    if weight.requires_grad or is_transformed():  # the reference is differentiable, the kernel is not
+        return reference(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
+    return torch.ops.torch_gic.adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
+
+
+@register_reference("adjacency_powers")
+def reference(
+    row: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    num_nodes: int,
+    num_scales: int,
+    max_neighbors: int | None,
+    degree: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """All rows at once, one power after the other: T_1, T_1 T_2, ..., T_1 ... T_K."""
+    dtype, present = weight.dtype, weight > 0
+    row, col, value = sum_duplicates(row[present], col[present], weight[present].double(), num_nodes)
+    steps = transitions(row, col, value, num_nodes, num_scales, degree)
+    if max_neighbors is not None:
+        followed = _strongest(row, steps[0], max_neighbors)  # the edges that walks may take
+        row, col, steps = row[followed], col[followed], [step[followed] for step in steps]
+
+    vertices = torch.arange(num_nodes, device=row.device)
+    walk = (vertices, vertices, value.new_ones(num_nodes))
+    scales = []
+    for step in steps:
+        walk = _extend(walk, row, col, step, num_nodes)
+        if max_neighbors is not None:
+            kept = _strongest(walk[0], walk[2], max_neighbors)
+            walk = (walk[0][kept], walk[1][kept], walk[2][kept])
+        scales.append(walk)
+
+    row, col, value = (torch.cat(parts) for parts in zip(*scales, strict=True))
+    sizes = torch.tensor([scale[0].numel() for scale in scales], device=row.device)
+    scale = torch.repeat_interleave(torch.arange(num_scales, device=row.device), sizes)
+    key, position = torch.unique(row * num_nodes + col, return_inverse=True)
+    power = value.new_zeros(key.numel(), num_scales).index_put((position, scale), value)
+    row, col = key // max(num_nodes, 1), key % max(num_nodes, 1)
+    if max_neighbors is not None:
+        total = reduce(torch.add, power.unbind(1))  # in this order
+        kept = _strongest(row, total, max_neighbors)
+        row, col, power = row[kept], col[kept], power[kept]
+    power = power.clamp(max=torch.finfo(dtype).max).to(dtype)
+    used = (power > 0).any(dim=1)
+    return torch.stack([col[used], row[used]]), power[used]
+
+
+@torch.library.register_fake("torch_gic::adjacency_powers", lib=OPS)
+def _(
+    row: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    num_nodes: int,
+    num_scales: int,
+    max_neighbors: int | None,
+    degree: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    size = torch.library.get_ctx().new_dynamic_size()
+    return row.new_empty(2, size), weight.new_empty(size, num_scales)
+
+
+def transitions(
+    row: Tensor, col: Tensor, value: Tensor, num_nodes: int, num_scales: int, given: Tensor | None = None
+) -> list[Tensor]:
+    """The entries of ``T_k = diag(d_{k-1}) A diag(d_k)^-1`` with ``d_k = A d_{k-1}``, or as given, and ``d_0 = 1``.
+
+    Each ``d`` is a fraction times a power of two that is kept beside it, so nothing overflows and, unlike in logarithms,
+    whole numbers stay exact.
+    """
+    fraction, exponent = torch.frexp(value)
+    degree, power = torch.frexp(value.new_ones(num_nodes))
+    transitions = []
+    for k in range(num_scales):
+        last, last_power = degree, power
+        if given is not None:
+            degree, power = torch.frexp(given[:, k])
+        else:
+            term_power = torch.where(last[col] > 0, exponent + last_power[col], torch.iinfo(power.dtype).min // 2)
+            highest = torch.full_like(power, torch.iinfo(power.dtype).min // 2)
+            highest = highest.scatter_reduce(0, row, term_power, "amax")
+            terms = torch.ldexp(fraction * last[col], (term_power - highest[row]).double())
+            degree, power = torch.frexp(torch.zeros_like(last).index_add(0, row, terms))
+            power = torch.where(degree > 0, power + highest, 0)
+
+        ratio = fraction * last[row] / degree[col].masked_fill(degree[col] == 0, 1)
+        transition = torch.ldexp(ratio, (exponent + last_power[row] - power[col]).double()).clamp(max=LARGEST)
+        transitions.append(transition.masked_fill(degree[col] == 0, 0))
+    return transitions
+
+
+def _extend(
+    walk: tuple[Tensor, Tensor, Tensor], row: Tensor, col: Tensor, value: Tensor, num_nodes: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The sparse product of ``walk`` and the matrix ``(row, col, value)``."""
+    start, end, probability = walk
+    source, edge = expand(end, row, num_nodes)
+    return sum_duplicates(start[source], col[edge], probability[source] * value[edge], num_nodes)
+
+
+def expand(end: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """All ways to go on by one edge: which of the ends, and which of the edges, whose rows are sorted."""
+    rowptr = torch.searchsorted(row, torch.arange(num_nodes + 1, device=row.device))
+    count = rowptr.diff()[end]
+    source = torch.repeat_interleave(torch.arange(end.numel(), device=end.device), count)
+    offset = torch.arange(source.numel(), device=end.device) - cumsum(count)[source]
+    return source, rowptr[end[source]] + offset
+
+
+def sum_duplicates(row: Tensor, col: Tensor, value: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Entries of equal position add up, in the order in which they stand; the result is sorted by row, then column.
+
+    PyG's ``coalesce`` promises no order of the sums, and with it no result that a kernel could equal to the bit.
+    """
+    key, position = torch.unique(row * num_nodes + col, return_inverse=True)
+    total = value.new_zeros(key.numel()).index_add(0, position, value).clamp(max=LARGEST)
+    return key // max(num_nodes, 1), key % max(num_nodes, 1), total
+
+
+def _strongest(row: Tensor, value: Tensor, count: int) -> Tensor:
+    """The indices, in order, of the ``count`` largest values of every row, of equals the first; ``row`` is sorted."""
+    order = torch.argsort(value, descending=True, stable=True)
+    order = order[torch.argsort(row[order], stable=True)]
+    rank = torch.arange(row.numel(), device=row.device) - torch.searchsorted(row, row)
+    return order[rank < count].sort().values

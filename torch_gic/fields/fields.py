@@ -1,0 +1,161 @@
+"""Receptive fields as one object: sorted entries, their pointers, and the settings they were made with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+KEYS = ("index", "weight", "count", "edges", "settings")
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    r"""The receptive fields of all nodes and scales, made once by :func:`~torch_gic.receptive_fields`.
+
+    Every layer can use them. The entries of node :math:`i` are those from ``rowptr[i]`` up to ``rowptr[i + 1]``: sorted,
+    checked, and not looked at again. A layer refuses fields of another number of nodes or edges, and those made with settings
+    other than its own.
+
+    In a :class:`~torch_geometric.data.Data` object they are kept as a dictionary (:meth:`to_dict`), which PyG's loaders join,
+    and which every layer takes as :obj:`fields=data.fields`.
+
+    Args:
+        index (torch.Tensor): Row 0 the member :math:`j`, row 1 the node :math:`i` of each entry, sorted by node.
+        weight (torch.Tensor): The weight :math:`a_{ijk}` of each entry in each scale; zero: not in the field.
+        rowptr (torch.Tensor): Where the entries of each node begin.
+        num_sources (int): The number of nodes that may be members: all, or in a bipartite graph the sources.
+        num_edges (int, optional): The number of edges of the graph. :obj:`None`: not known. (default: :obj:`None`)
+        settings (str, optional): What the fields were made with. :obj:`None`: not known. (default: :obj:`None`)
+
+    Shapes:
+        - **input:** entries :math:`(2, E)`, weights :math:`(E, K)`, pointers :math:`(N + 1)`
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import receptive_fields
+        >>> receptive_fields(torch.tensor([[0, 1], [1, 0]]), num_scales=2)
+        Fields(num_nodes=2, num_entries=4, num_scales=2, add_self_loops=True, max_neighbors=None)
+    """
+
+    index: Tensor
+    weight: Tensor
+    rowptr: Tensor
+    num_sources: int
+    num_edges: int | None = None
+    settings: str | None = None
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes that have a field."""
+        return self.rowptr.numel() - 1
+
+    @property
+    def num_scales(self) -> int:
+        return self.weight.size(1)
+
+    @staticmethod
+    def settings_of(num_scales: int, add_self_loops: bool, max_neighbors: int | None) -> str:
+        return f"num_scales={num_scales}, add_self_loops={add_self_loops}, max_neighbors={max_neighbors}"
+
+    @classmethod
+    def of(cls, given: Any, size: tuple[int, int]) -> Fields:
+        """Whatever a layer takes as ``fields``: the object itself, its dictionary, or a pair of tensors."""
+        if isinstance(given, Mapping):
+            return cls.from_dict(given)
+        if isinstance(given, tuple | list) and len(given) == 2:
+            return cls.from_pair(given[0], given[1], size)
+        if not isinstance(given, cls):
+            expected = "Fields, data.fields or a pair (index, weight)"
+            raise TypeError(f"Expected 'fields' to be {expected} (got {type(given).__name__})")
+        return given
+
+    @classmethod
+    def from_pair(cls, index: Any, weight: Any, size: tuple[int, int]) -> Fields:
+        """Of plain tensors, in any order: checked, and sorted by node if they are not; ``size`` sources and nodes."""
+        if not isinstance(index, Tensor) or not isinstance(weight, Tensor):
+            kinds = f"{type(index).__name__}, {type(weight).__name__}"
+            raise TypeError(f"Expected 'fields' to be a pair of tensors (index, weight) (got {kinds})")
+        if index.dim() != 2 or index.size(0) != 2 or index.dtype != torch.int64:
+            shape = list(index.shape)
+            raise ValueError(
+                f"Expected the index of 'fields' to hold int64 in shape [2, num_entries] (got {index.dtype}, {shape})"
+            )
+        if weight.dim() != 2 or weight.size(0) != index.size(1) or not weight.is_floating_point():
+            expected, found = f"[{index.size(1)}, num_scales]", f"{weight.dtype}, {list(weight.shape)}"
+            raise ValueError(f"Expected the weight of 'fields' to be floating point in shape {expected} (got {found})")
+        if index.size(1) > 0 and not torch.compiler.is_compiling():  # a traced model cannot look at values
+            lowest, highest = (value.tolist() for value in index.aminmax(dim=1))
+            for row, count in enumerate(size):
+                if lowest[row] < 0 or highest[row] >= count:
+                    raise ValueError(
+                        f"Expected row {row} of the index of 'fields' to lie in [0, {count - 1}] (got {lowest[row]} to"
+                        f" {highest[row]}); are these the fields of this graph?"
+                    )
+            if not bool((torch.isfinite(weight) & (weight >= 0)).all()):
+                raise ValueError("Expected the weight of 'fields' to be finite and non-negative (got other values)")
+        node, order = index[1].sort(stable=True)
+        index, weight = torch.stack([index[0][order], node]), weight[order]
+        return cls(index, weight, pointers(node, size[1]), size[0])
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Fields:
+        """Of :meth:`to_dict`, also when a loader has joined those of several graphs."""
+        if set(fields) != set(KEYS):
+            raise ValueError(f"Expected 'fields' to have the keys {KEYS} of Fields.to_dict (got {tuple(fields)})")
+        count, settings = fields["count"], fields["settings"]
+        settings = {settings} if isinstance(settings, str) else set(settings)
+        if len(settings) > 1:
+            raise ValueError(
+                f"Expected the 'fields' of all graphs to have the same settings (got {' and '.join(sorted(settings))})"
+            )
+        rowptr = torch.nn.functional.pad(count.cumsum(0), (1, 0))
+        num_edges = fields["edges"].size(0)
+        return cls(fields["index"], fields["weight"], rowptr, count.numel(), num_edges, next(iter(settings), None))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What PyG's loaders can join: the number of entries of each node in place of pointers, and a tensor of no columns
+        and as many rows as edges, whose rows add up without anyone looking at values."""
+        if self.num_edges is None or self.settings is None:
+            raise ValueError("Expected fields made by 'receptive_fields' or 'bipartite_fields' (got those of plain tensors)")
+        edges = self.index.new_empty(self.num_edges, 0)
+        values = (self.index, self.weight, self.rowptr.diff(), edges, self.settings)
+        return dict(zip(KEYS, values, strict=True))
+
+    def to(self, *args: Any, **kwargs: Any) -> Fields:
+        """All tensors on another device."""
+        index, weight, rowptr = (value.to(*args, **kwargs) for value in (self.index, self.weight, self.rowptr))
+        return replace(self, index=index, weight=weight, rowptr=rowptr)
+
+    def check(self, num_sources: int, num_nodes: int, num_edges: int | None, num_scales: int, settings: str) -> None:
+        """Refuses to be used for another graph, or by a layer with other settings. Looks at no value."""
+        if (self.num_sources, self.num_nodes) != (num_sources, num_nodes):
+            expected = f"{num_nodes} nodes" if num_sources == num_nodes else f"{num_sources} sources and {num_nodes} nodes"
+            raise ValueError(
+                f"Expected the 'fields' of a graph of {expected} (got those of {self.num_sources} and {self.num_nodes}); are"
+                " these the fields of this graph? A sampled or cut out part of a graph needs fields of its own"
+            )
+        if self.num_edges is not None and num_edges is not None and self.num_edges != num_edges:
+            raise ValueError(
+                f"Expected the 'fields' of a graph of {num_edges} edges (got those of {self.num_edges} edges); are these the"
+                " fields of this graph?"
+            )
+        if self.num_scales != num_scales:
+            raise ValueError(f"Expected 'fields' of num_scales={num_scales}, as of this layer (got {self.num_scales})")
+        if self.settings is not None and self.settings != settings:
+            raise ValueError(f"Expected 'fields' made with {settings}, as this layer's (got {self.settings})")
+
+    def __repr__(self) -> str:
+        settings = self.settings or f"num_scales={self.num_scales}"
+        return f"{type(self).__name__}(num_nodes={self.num_nodes}, num_entries={self.index.size(1)}, {settings})"
+
+
+def pointers(node: Tensor, num_nodes: int) -> Tensor:
+    """Where the entries of each node begin, in a sorted list of nodes."""
+    return torch.searchsorted(node.contiguous(), torch.arange(num_nodes + 1, device=node.device))
+
+
+AnyFields = Fields | Mapping[str, Any] | tuple[Tensor, Tensor]  # what layers take as `fields`

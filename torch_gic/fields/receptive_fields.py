@@ -1,0 +1,105 @@
+"""Multi-scale receptive fields: the normalised powers of the adjacency on one shared support."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.typing import SparseTensor
+
+from torch_gic._checks import as_edge_list, check_at_least, check_batch
+from torch_gic.fields.adjacency_powers import adjacency_powers
+from torch_gic.fields.fields import Fields, pointers
+
+
+def receptive_fields(
+    edge_index: Tensor | SparseTensor,
+    edge_weight: Tensor | None = None,
+    *,
+    num_nodes: int | None = None,
+    batch: Tensor | None = None,
+    num_scales: int = 1,
+    add_self_loops: bool = True,
+    max_neighbors: int | None = None,
+    walk_count: Tensor | None = None,
+) -> Fields:
+    r"""The multi-scale receptive fields of every vertex, "Multi-Scale Receptive Fields" and Definition 2 of the
+    `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
+
+    .. math::
+        \tilde{\mathbf{A}}_k = \mathbf{A}^k \, \mathrm{diag}(\mathbf{A}^k \mathbf{1})^{-1}, \qquad k = 1, \ldots, K,
+
+    where :math:`A_{ij}` is the weight of the edge from :math:`j` to :math:`i`. Parallel edges add up. All scales share
+    one list of pairs; a weight of zero says that the pair is not in the field of that scale.
+
+    The recursion :math:`\tilde{\mathbf{A}}_k = \tilde{\mathbf{A}}_{k-1} \mathbf{T}_k` with
+    :math:`\mathbf{T}_k = \mathrm{diag}(\mathbf{d}_{k-1}) \, \mathbf{A} \, \mathrm{diag}(\mathbf{d}_k)^{-1}` and
+    :math:`\mathbf{d}_k = \mathbf{A}^k \mathbf{1}` never forms a power itself: on an undirected graph all its numbers lie
+    in :math:`[0, 1]` however large the weights are. It runs in float64 and is differentiable in :obj:`edge_weight`.
+
+    Args:
+        edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
+        edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
+        num_nodes (int, optional): The number of vertices. (default: inferred)
+        batch (torch.Tensor, optional): The graph of each vertex; edges between graphs are an error.
+            (default: :obj:`None`)
+        num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`1`)
+        add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`, so that each vertex is in its own
+            field. Without it, a vertex that no edge enters (:math:`d_j = 0`) is in no field. (default: :obj:`True`)
+        max_neighbors (int, optional): At most this many pairs a vertex, the strongest by the sum of their weights over
+            the scales. Walks then follow, from each vertex, only its :obj:`max_neighbors` strongest edges and keep as
+            many strongest ends after every step: the cost is linear in what is kept. The normalisers :math:`d_k` stay
+            those of the full graph, so a kept weight is never above the exact one and equals it wherever no walk was
+            cut. Ties go to the lower vertex number. (default: :obj:`None`)
+        walk_count (torch.Tensor, optional): The normalisers :math:`d_k` to divide by instead, in each scale, for a sample of
+            a larger graph: those of its vertices in that graph (:func:`~torch_gic.walk_counts`). Without them, a vertex whose
+            edges were not sampled counts as one without edges, and weighs far too much. (default: :obj:`None`)
+
+    Returns:
+        The :class:`~torch_gic.Fields`: their ``index`` (row 0: neighbour :math:`j`, row 1: vertex :math:`i`, sorted by
+        :math:`i`, then :math:`j`) and ``weight``, the weights :math:`(\tilde{A}_k)_{ij}`.
+
+    Shapes:
+        - **input:** edge indices :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` *(optional)*,
+          normalisers :math:`(|\mathcal{V}|, K)` *(optional)*
+        - **output:** pairs :math:`(2, E)`, weights :math:`(E, K)`
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import receptive_fields
+        >>> edge = torch.tensor([[0, 1], [1, 0]])
+        >>> fields = receptive_fields(edge, num_scales=2)
+        >>> fields.index.tolist()
+        [[0, 1, 0, 1], [0, 0, 1, 1]]
+        >>> fields.weight.tolist()
+        [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
+    """
+    check_at_least(num_scales, "num_scales", 1)
+    if max_neighbors is not None:
+        check_at_least(max_neighbors, "max_neighbors", 1)
+    if num_nodes is None and batch is not None:
+        num_nodes = batch.numel()
+    edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, num_nodes)
+    check_batch(batch, num_nodes, edge_index)
+    if walk_count is not None and tuple(walk_count.shape) != (num_nodes, num_scales):
+        shape = list(walk_count.shape)
+        raise ValueError(f"Expected 'walk_count' to have shape [{num_nodes}, {num_scales}] (got {shape})")
+    compiling = torch.compiler.is_compiling()  # then nothing can look at values
+    if walk_count is not None and not compiling and not bool((torch.isfinite(walk_count) & (walk_count >= 0)).all()):
+        raise ValueError("Expected 'walk_count' to be finite and non-negative (got other values)")
+    dtype = torch.get_default_dtype() if edge_weight is None else edge_weight.dtype
+
+    (col, row), weight = edge_index, edge_weight
+    num_edges = row.numel()
+    weight = torch.ones(row.numel(), dtype=dtype, device=row.device) if weight is None else weight
+    if dtype != torch.float64:
+        weight = weight.float()
+    if add_self_loops:
+        vertices = torch.arange(num_nodes, device=row.device)
+        row, col = torch.cat([row, vertices]), torch.cat([col, vertices])
+        weight = torch.cat([weight, weight.new_ones(num_nodes)])
+    degree = None if walk_count is None else walk_count.double()
+    field_index, field_weight = adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
+    if field_weight.dtype != dtype:  # half precision
+        field_weight = field_weight.clamp(max=torch.finfo(dtype).max).to(dtype)
+    settings = Fields.settings_of(num_scales, add_self_loops, max_neighbors)
+    return Fields(field_index, field_weight, pointers(field_index[1], num_nodes), num_nodes, num_edges, settings)

@@ -1,0 +1,1 @@
+"""Loads the compiled kernels, and says which are active."""

@@ -1,0 +1,81 @@
+"""Says what computes each operation."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch_gic.kernels.library import FAILED_ON_GPU, has_kernel, load_gpu_kernels, load_kernels
+
+# The name of the dispatcher's operator behind each operation.
+OPERATORS = {
+    "receptive_fields": "adjacency_powers",
+    "bounded_norm": "bounded_norm",
+    "gaussian_encode": "gaussian_encode",
+    "undirected_graph": "undirected_graph",
+    "structural_rank": "structural_rank",
+    "merge_clusters": "merge_clusters",
+    "move_vertices": "move_vertices",
+    "vigmm": "vigmm",
+}
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """What computes each operation, and with which versions; print it for a summary."""
+
+    cpu: str
+    library: Path | None
+    reason: str | None
+    gpu: str
+    gpu_reason: str | None
+    ops: dict[str, str]
+    versions: dict[str, str | None]
+
+    def __str__(self) -> str:
+        lines = [f"CPU kernels: {self.cpu}" + (f" ({self.library})" if self.library else "")]
+        if self.reason:
+            lines.append(f"  because: {self.reason}")
+        lines.append(f"GPU kernels: {self.gpu}")
+        if self.gpu_reason:
+            lines.append(f"  because: {self.gpu_reason}")
+        lines += [f"  {name}: {backend}" for name, backend in self.ops.items()]
+        lines += [f"{package}: {version or 'not installed'}" for package, version in self.versions.items()]
+        return "\n".join(lines)
+
+
+def backend_info() -> BackendInfo:
+    """Says which kernels are active, and if one is not, why.
+
+    Example:
+        >>> import torch_gic
+        >>> print(torch_gic.backend_info())  # doctest: +ELLIPSIS
+        CPU kernels: ...
+    """
+    kernels, gpu_kernels = load_kernels(), load_gpu_kernels()
+    compiled = "C++" if kernels.library else kernels.active
+    reference, ops = "PyTorch reference", {}
+    for name, operator in OPERATORS.items():
+        on_cpu = compiled if has_kernel(operator, "CPU") else reference
+        on_gpu = "Triton" if has_kernel(operator, "CUDA") and operator not in FAILED_ON_GPU else reference
+        ops[name] = reference if on_cpu == on_gpu == reference else f"{on_cpu} on the CPU, {on_gpu} on GPUs"
+    reasons = [gpu_kernels.reason] if gpu_kernels.reason else []
+    reasons += [f"{operator} failed on the GPU ({error})" for operator, error in FAILED_ON_GPU.items()]
+    packages = ("torch", "torch-geometric", "torch-scatter", "torch-sparse", "triton")
+    return BackendInfo(
+        kernels.active,
+        kernels.library,
+        kernels.reason,
+        gpu_kernels.active,
+        "; ".join(reasons) or None,
+        ops,
+        {package: _version(package) for package in packages},
+    )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

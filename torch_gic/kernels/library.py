@@ -1,0 +1,217 @@
+"""Finds the compiled kernels: the extension built at installation, else one compiled at first use, else none.
+
+Every operation is declared in Python with a plain PyTorch reference; a compiled library only adds faster CPU kernels to
+the same names, and Triton kernels for GPUs. So a kernel that is missing is no error: what went wrong is kept, and
+:func:`backend_info` tells it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch.autograd import forward_ad
+
+PACKAGE = Path(__file__).parents[1]
+OPS = torch.library.Library("torch_gic", "DEF")
+F = TypeVar("F", bound=Callable[..., Any])
+REFERENCES: dict[str, Callable[..., Any]] = {}
+FAILED_ON_GPU: dict[str, str] = {}  # what was said
+# What both builds (setup.py and the one at first use) pass to the compiler. The floor of the stable ABI is torch 2.10.
+COMPILE_FLAGS = [
+    "-O3",
+    "-g0",
+    "-fvisibility=hidden",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-Wno-psabi",
+    "-DTORCH_TARGET_VERSION=0x020a000000000000",
+]
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Which kernels are active, and why not better ones: on the CPU "compiled extension", "compiled at first use", "reference"
+    or, for tests, "Triton's interpreter"; on GPUs "Triton" or "reference"."""
+
+    active: str
+    library: Path | None = None
+    reason: str | None = None
+
+
+@functools.cache
+def load_kernels() -> Kernels:
+    """Loads the kernels once; later calls return what the first one found.
+
+    ``TORCH_GIC_KERNELS=reference`` keeps to the references; ``TORCH_GIC_CACHE`` says where compiled kernels are kept.
+    ``TORCH_GIC_KERNELS=triton`` runs the GPU kernels on the CPU, in Triton's interpreter: slowly, for tests.
+    """
+    wanted = _wanted()
+    if wanted == "reference":
+        return Kernels("reference", reason="TORCH_GIC_KERNELS=reference is set")
+    if wanted == "triton":
+        if os.environ.get("TRITON_INTERPRET") != "1":
+            raise ValueError("Expected TRITON_INTERPRET=1 beside TORCH_GIC_KERNELS=triton: else they run on GPUs only")
+        from torch_gic.kernels.triton import KERNELS
+
+        for name, kernel in KERNELS.items():
+            OPS.impl(name, kernel, "CPU")
+        return Kernels("Triton's interpreter", reason="TORCH_GIC_KERNELS=triton is set")
+    reasons = []
+    for built in sorted(PACKAGE.glob("_C*.so")):
+        try:
+            torch.ops.load_library(built)
+            return Kernels("compiled extension", built)
+        except OSError as error:
+            reasons.append(f"{built.name} did not load ({_first_line(error)})")
+    if not reasons:
+        reasons.append("no extension was compiled at installation")
+    try:
+        library = _compile()
+        torch.ops.load_library(library)
+        return Kernels("compiled at first use", library, "; ".join(reasons))
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        reasons.append(f"compiling at first use failed ({_first_line(error)})")
+    return Kernels("reference", reason="; ".join(reasons))
+
+
+def _wanted() -> str:
+    wanted = os.environ.get("TORCH_GIC_KERNELS", "auto")
+    if wanted not in ("auto", "reference", "triton"):
+        raise ValueError(f"Expected TORCH_GIC_KERNELS to be 'auto', 'reference' or 'triton' (got {wanted!r})")
+    return wanted
+
+
+@functools.cache
+def load_gpu_kernels() -> Kernels:
+    """Registers the Triton kernels, once, for the tensors of CUDA and of ROCm, which calls itself CUDA in PyTorch."""
+    if _wanted() == "reference":
+        return Kernels("reference", reason="TORCH_GIC_KERNELS=reference is set")
+    try:
+        from torch_gic.kernels.triton import KERNELS
+    except Exception as error:  # absent, or too old or too new for this package: whatever it is, the references run
+        return Kernels("reference", reason=f"Triton did not load ({_first_line(error)})")
+    for name, kernel in KERNELS.items():
+        OPS.impl(name, or_reference(name, kernel), "CUDA")
+    return Kernels("Triton")
+
+
+LOADERS = {"cpu": load_kernels, "cuda": load_gpu_kernels}
+
+
+def or_reference(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that gives way to the reference, for good, when it fails: if its GPU is too old, for instance."""
+
+    def run(*arguments: Any) -> Any:
+        if name not in FAILED_ON_GPU:
+            try:
+                return kernel(*arguments)
+            except (TypeError, ValueError, torch.OutOfMemoryError):  # of bad arguments, and of memory that others hold
+                raise
+            except Exception as error:
+                FAILED_ON_GPU[name] = _first_line(error)
+                warnings.warn(f"torch_gic: '{name}' runs as reference, Triton failed ({FAILED_ON_GPU[name]})", stacklevel=2)
+        return REFERENCES[name](*arguments)
+
+    return run
+
+
+def register_reference(name: str) -> Callable[[F], F]:
+    """Registers a function as what computes an operation wherever no kernel does.
+
+    Kernels are loaded when the first operation asks for its reference, so that nobody has to think of it: neither a layer
+    that is traced, nor an exported program in a process of its own.
+    """
+
+    def register(function: F) -> F:
+        def fallback(*arguments: Any) -> Any:
+            device = arguments[0].device.type
+            if device in LOADERS:
+                LOADERS[device]()
+                if has_kernel(name, device.upper()):
+                    return getattr(torch.ops.torch_gic, name)(*arguments)
+            return function(*arguments)
+
+        REFERENCES[name] = function
+        OPS.impl(name, fallback, "CompositeExplicitAutograd")
+        return function
+
+    return register
+
+
+def is_transformed() -> bool:
+    """Whether torch.func or forward-mode differentiation is at work. An operation of one's own knows nothing of either: its
+    tangents would be zero, without a word. Its reference is differentiable in every way that PyTorch is."""
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+def has_kernel(name: str, key: str) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(f"torch_gic::{name}", key)
+
+
+def _compile() -> Path:
+    """Compiles ``csrc`` with the system's C++ compiler, or finds the result of an earlier time in the cache."""
+    if sys.platform == "win32":
+        raise RuntimeError("not supported on Windows")
+    sources = PACKAGE / "csrc"
+    if not sources.is_dir():
+        sources = PACKAGE.parent / "csrc"  # a checkout
+    files = sorted(sources.rglob("*.cpp"))
+    if not files:
+        raise RuntimeError(f"no C++ sources under {sources}")
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        raise RuntimeError(f"no C++ compiler: {os.environ.get('CXX', 'c++')} not found")
+
+    torch_path = Path(torch.__file__).parent
+    command = [compiler, *COMPILE_FLAGS, "-std=c++20", "-fPIC", f"-I{torch_path / 'include'}"]
+    command += shlex.split(os.environ.get("CXXFLAGS", ""))
+    key = hashlib.sha256(f"{command} {torch.__version__}".encode())
+    for file in sorted((*files, *sources.rglob("*.h"))):
+        key.update(file.read_bytes())
+    command.append(f"-I{sources}")  # not part of the key: the same sources elsewhere make the same library
+    library = _cache_folder() / f"torch_gic-{key.hexdigest()[:16]}.so"
+    if not library.exists():
+        print("torch_gic: compiling its CPU kernels, once (up to a minute)", file=sys.stderr)
+        with tempfile.TemporaryDirectory(dir=library.parent) as folder, ThreadPoolExecutor() as pool:
+            objects = [Path(folder) / f"{file.stem}.o" for file in files]
+            jobs = [[*command, "-c", str(file), "-o", str(out)] for file, out in zip(files, objects, strict=True)]
+            list(pool.map(_run, jobs))
+            output = Path(folder) / library.name
+            libraries = [f"-L{torch_path / 'lib'}", "-lc10", "-ltorch_cpu"]
+            _run([*command, "-shared", *map(str, objects), *libraries, "-o", str(output)])
+            output.replace(library)  # atomic: another process sees all of it or nothing
+    return library
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip() or f"{command[0]} ended with status {done.returncode}")
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("TORCH_GIC_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "torch_gic"
+    folder = Path(base)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else type(error).__name__)

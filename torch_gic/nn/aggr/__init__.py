@@ -1,0 +1,1 @@
+"""Readouts of graphs."""

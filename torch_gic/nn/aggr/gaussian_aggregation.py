@@ -1,0 +1,110 @@
+"""The Gaussian encoding of any set: an aggregation for PyG layers and a readout for graphs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.aggr import Aggregation
+
+from torch_gic._checks import check_weight
+from torch_gic.fields import Fields
+from torch_gic.fields.fields import pointers
+from torch_gic.nn.conv.gaussian_filter import GaussianFilter
+
+
+class GaussianAggregation(Aggregation):
+    r"""The encoding of :class:`~torch_gic.GICConv` for any sets of vectors, each member at weight 1 or at a given weight
+
+    .. math::
+        \mathrm{aggr}(\mathcal{X}) = \mathbf{b} + \sum_{c=1}^C \mathbf{W}_c \,
+        \Bigl[ \frac{\partial \zeta}{\partial \mu_c} \, \Big\Vert \, \frac{\partial \zeta}{\partial \sigma_c} \Bigr], \qquad
+        \zeta = \sum_{\mathbf{x}_j \in \mathcal{X}} \ln \sum_{c=1}^C \pi_c \,
+        \mathcal{N} \Bigl( \mathbf{v}_j; \mu_c, \frac{\mathrm{diag}(\sigma_c^2)}{a_j} \Bigr), \qquad
+        \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \mathrm{norm}(\mathbf{x}_j)).
+
+    It can be the :obj:`aggr` of a PyG layer, as in :obj:`SAGEConv(16, 32, aggr=GaussianAggregation(16))`, or read out
+    graphs, as in :obj:`aggr(x, batch)`. An empty set gives :math:`\mathbf{b}`.
+
+    Args:
+        in_channels (int): Size of each vector, or :obj:`-1` to take it from the first input.
+        out_channels (int, optional): Size of each output. (default: :obj:`in_channels`, which most PyG layers expect)
+        num_components (int, optional): The number of components :math:`C`. (default: :obj:`5`)
+        hidden_channels (int, optional): Size of :math:`\mathbf{v}`, as in :class:`~torch_gic.GICConv`.
+            (default: :obj:`32`)
+
+    Shapes:
+        - **input:** vectors :math:`(M, F_{in})`, and the set of each as index :math:`(M)` or as boundaries
+          :math:`(B + 1)`, weights :math:`(M)` *(optional)*
+        - **output:** :math:`(B, F_{out})`
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import GaussianAggregation
+        >>> aggr = GaussianAggregation(8, out_channels=4, num_components=3)
+        >>> aggr(torch.randn(5, 8), torch.tensor([0, 0, 0, 1, 1])).shape
+        torch.Size([2, 4])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int | None = None,
+        num_components: int = 5,
+        hidden_channels: int | None = 32,
+    ) -> None:
+        super().__init__()
+        if out_channels is None:
+            if in_channels == -1:
+                raise ValueError("Expected 'out_channels' to be given when 'in_channels' is -1 (got None)")
+            out_channels = in_channels
+        self.out_channels = out_channels
+        self.num_components = num_components
+        self.filter = GaussianFilter(in_channels, out_channels, 1, num_components, hidden_channels)
+
+    def reset_parameters(self) -> None:
+        self.filter.reset_parameters()
+
+    def forward(  # type: ignore[override]
+        self,
+        x: Tensor,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+        dim: int = -2,
+        *,
+        weight: Tensor | None = None,
+    ) -> Tensor:
+        r"""Forward pass.
+
+        Args:
+            x (torch.Tensor): The members of all sets.
+            index (torch.Tensor, optional): The set of each member. (default: :obj:`None`)
+            ptr (torch.Tensor, optional): The boundaries of the sets, in place of :obj:`index`. (default: :obj:`None`)
+            dim_size (int, optional): The number of sets. (default: inferred)
+            dim (int, optional): The dimension of the members, which has to be the first of two. (default: :obj:`-2`)
+            weight (torch.Tensor, optional): The weight :math:`a_j` of each member, non-negative; zero leaves it out.
+                (default: ones)
+        """
+        self.assert_two_dimensional_input(x, dim)
+        members = torch.arange(x.size(0), device=x.device)
+        if index is None:
+            ptr = torch.tensor([0, x.size(0)], device=x.device) if ptr is None else ptr
+            sets = torch.arange(ptr.numel() - 1, device=x.device)
+            index = torch.repeat_interleave(sets, ptr.diff(), output_size=x.size(0))
+        else:
+            if dim_size is None:
+                dim_size = int(index.max()) + 1 if index.numel() > 0 else 0
+            index, members = index.sort(stable=True)
+            ptr = pointers(index, dim_size)
+        if weight is None:
+            weight = x.new_ones(x.size(0))
+        else:
+            check_weight(weight, "weight", x.size(0))
+            weight = weight[members]
+        fields = Fields(torch.stack([members, index]), weight.unsqueeze(1), ptr, x.size(0))  # sets are fields of one scale
+        return self.filter(self.filter.normalize(x)[0], fields).to(x.dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}({self.filter.in_channels}, {self.out_channels}, num_components={self.num_components})"
+        )

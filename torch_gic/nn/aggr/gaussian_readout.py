@@ -1,0 +1,58 @@
+"""From the nodes of a graph to one vector."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import BatchNorm, global_max_pool, global_mean_pool
+
+from torch_gic.encoding.normalize import soft_bound
+from torch_gic.nn.aggr.gaussian_aggregation import GaussianAggregation
+
+BOUND = 10.0  # deviations: hardly a graph among those trained on has more
+
+
+class GaussianReadout(torch.nn.Module):
+    r"""Describes a graph by the maximum, the mean and the Gaussian encoding of the features of its nodes
+
+    .. math::
+        \max_i \mathbf{x}_i \, \Vert \, \frac{1}{m} \sum_i \mathbf{x}_i \, \Vert \,
+        \mathrm{ReLU} \bigl( \mathrm{BatchNorm} ( \mathrm{GaussianAggregation}(\{ \mathbf{x}_i \}) ) \bigr),
+
+    the last softly bounded, so that a graph unlike all others cannot take over.
+    A maximum over clusters that cut few edges repeats what the convolution before it has seen. How features are
+    distributed over the graph at each level is what it would lose.
+
+    Args:
+        channels (int): Size of each feature vector.
+        num_components (int, optional): The number of components of the mixture. (default: :obj:`5`)
+
+    Shapes:
+        - **input:** features :math:`(|\mathcal{V}|, F)`, batch vector :math:`(|\mathcal{V}|)`
+        - **output:** :math:`(B, 3 F)`, one row per graph
+    """
+
+    def __init__(self, channels: int, num_components: int = 5) -> None:
+        super().__init__()
+        self.channels = channels
+        self.encode = GaussianAggregation(channels, num_components=num_components)
+        self.norm = BatchNorm(channels, allow_single_element=True)
+
+    def reset_parameters(self) -> None:
+        self.encode.reset_parameters()
+        self.norm.reset_parameters()
+
+    def forward(self, x: Tensor, batch: Tensor, batch_size: int) -> Tensor:
+        r"""Forward pass.
+
+        Args:
+            x (torch.Tensor): The node features.
+            batch (torch.Tensor): The graph of each node.
+            batch_size (int): The number of graphs :math:`B`.
+        """
+        norm = self.norm if self.training else self.norm.module  # PyG's asks how many rows there are: it cannot be exported
+        encoding = soft_bound(norm(self.encode(x, batch, dim_size=batch_size)), BOUND).relu()
+        return torch.cat([global_max_pool(x, batch, batch_size), global_mean_pool(x, batch, batch_size), encoding], dim=1)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.channels}, num_components={self.encode.num_components})"

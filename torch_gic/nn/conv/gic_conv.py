@@ -1,0 +1,279 @@
+"""Gaussian-induced convolution: fields, encoding, filter."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.parameter import Parameter
+from torch_geometric.nn import Linear, MessagePassing
+from torch_geometric.typing import PairTensor, SparseTensor
+from torch_geometric.utils import is_sparse
+
+from torch_gic._checks import check_at_least, check_features
+from torch_gic.fields import AnyFields, Fields, bipartite_fields, receptive_fields
+from torch_gic.nn.conv.bounded_norm import BoundedNorm
+from torch_gic.nn.conv.gaussian_filter import GaussianFilter
+
+# Training may take a scale anywhere, and weights of directed graphs may be anything: infinite ones would make zeros NaN.
+HEAVIEST = 1e12
+
+
+class GICConv(MessagePassing):
+    r"""The Gaussian-induced convolution operator from the
+    `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
+
+    .. math::
+        \mathbf{x}^{\prime}_i = \mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{b}
+        + \frac{1}{K C} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
+        \Bigl[ \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
+        \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr],
+
+        \zeta_{ik} = \sum_j \ln \sum_{c=1}^C \pi_{kc} \,
+        \mathcal{N} \Bigl( \mathbf{v}_j; \mu_{kc}, \frac{\mathrm{diag}(\sigma_{kc}^2)}{s_k a_{ijk}} \Bigr), \qquad
+        \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_j), \quad
+        \hat{\mathbf{x}} = \mathrm{norm}(\mathbf{x}).
+
+    Each field is described by how it would change the means and deviations of a mixture: its first and second moments, split
+    over the components. :math:`a_{ijk}` is the weight of node :math:`j` in the :math:`k`-th receptive field of node :math:`i`
+    (:func:`~torch_gic.receptive_fields`), :math:`s_k` a scale of these weights, and :math:`\mathrm{norm}` a normalisation that
+    also bounds (:class:`~torch_gic.nn.BoundedNorm`): features of any unit and mean can come in, and an outlier cannot take
+    over. The ReLU of the paper's Eqn. (4) is left to the model, as in every PyG layer.
+
+    .. note::
+        The paper has neither :math:`\mathbf{W}_v` nor :math:`\mathbf{W}_0`, and no scale: its layer is
+        :obj:`GICConv(..., hidden_channels=None, scale=1.0, train_scale=False, root_weight=False)`. As printed, the exponents
+        :math:`a/2 \cdot \sum_d z_d^2` are small and all components share each node equally; :meth:`entropy` says how much.
+
+    .. note::
+        Between two sets of nodes, as in :func:`~torch_geometric.nn.to_hetero`, a target has one scale and no loop: take
+        :obj:`num_scales=1` and :obj:`add_self_loops=False` (:func:`~torch_gic.fields.bipartite_fields`). The features of the
+        targets enter by :math:`\mathbf{W}_0` alone.
+
+    Args:
+        in_channels (int or tuple): Size of each input feature vector, or :obj:`-1` to take it from the first input. A tuple
+            has the sizes of sources and of targets, which are then nodes of two kinds.
+        out_channels (int): Size of each output vector.
+        num_components (int, optional): The number of components :math:`C` per scale. (default: :obj:`5`)
+        num_scales (int, optional): The number of scales :math:`K`: a node sees those at most :math:`K` steps away. Beyond 1,
+            bound the fields of large graphs by :obj:`max_neighbors`. (default: :obj:`1`)
+        hidden_channels (int, optional): Size of :math:`\mathbf{v}`. :obj:`None`: the mixture sees
+            :math:`\mathbf{x}` itself, as in the paper. (default: :obj:`32`)
+        add_self_loops (bool, optional): Whether each node is in its own field: see
+            :func:`~torch_gic.receptive_fields`. (default: :obj:`True`)
+        max_neighbors (int, optional): The largest number of field members per node. (default: :obj:`None`)
+        scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
+        train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
+        root_weight (bool, optional): Whether to add the transformed node itself, :math:`\mathbf{W}_0 \, \mathbf{x}_i`, and to
+            weigh the many inputs of the filter down beside it, by :math:`1 / K C`. (default: :obj:`True`)
+        bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
+
+    Shapes:
+        - **input:** features :math:`(|\mathcal{V}|, F_{in})` or, of a bipartite graph,
+          :math:`((|\mathcal{V}_s|, F_{in}), (|\mathcal{V}_t|, F_t))`, edge indices :math:`(2, |\mathcal{E}|)`,
+          edge weights :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** features :math:`(|\mathcal{V}|, F_{out})` or :math:`(|\mathcal{V}_t|, F_{out})`
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import GICConv
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> conv = GICConv(in_channels=8, out_channels=16)
+        >>> conv(torch.randn(3, 8), path).shape
+        torch.Size([3, 16])
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        num_components: int = 5,
+        num_scales: int = 1,
+        hidden_channels: int | None = 32,
+        add_self_loops: bool = True,
+        max_neighbors: int | None = None,
+        scale: float = 8.0,
+        train_scale: bool = True,
+        root_weight: bool = True,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(aggr=None)
+        if max_neighbors is not None:
+            check_at_least(max_neighbors, "max_neighbors", 1)
+        if not (math.isfinite(scale) and scale > 0):
+            raise ValueError(f"Expected 'scale' to be positive and finite (got {scale})")
+        source_channels, target_channels = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        self.filter = GaussianFilter(
+            source_channels, out_channels, num_scales, num_components, hidden_channels, bias and not root_weight
+        )
+        # Targets that are nodes of another kind have statistics of their own.
+        own = root_weight and hidden_channels is not None and isinstance(in_channels, tuple)
+        self.norm_target = BoundedNorm(target_channels) if own else None
+        self.lin_root = Linear(target_channels, out_channels, bias) if root_weight else None
+        self.log_scale = Parameter(torch.empty(num_scales), requires_grad=train_scale)
+        self.out_channels = out_channels
+        self.num_components = num_components
+        self.num_scales = num_scales
+        self.hidden_channels = hidden_channels
+        self.add_self_loops = add_self_loops
+        self.max_neighbors = max_neighbors
+        self.initial_scale = scale
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self.filter.reset_parameters()
+        torch.nn.init.constant_(self.log_scale, math.log(self.initial_scale))
+        for module in (self.norm_target, self.lin_root):
+            if module is not None:
+                module.reset_parameters()
+
+    @property
+    def in_channels(self) -> int:
+        """Size of each source's feature vector; -1 until the first input tells it."""
+        return self.filter.in_channels
+
+    def forward(
+        self,
+        x: Tensor | PairTensor,
+        edge_index: Tensor | SparseTensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        fields: AnyFields | None = None,
+    ) -> Tensor:
+        r"""Forward pass.
+
+        Args:
+            x (torch.Tensor or tuple): The node features, or those of the sources and of the targets. With
+                :obj:`fields` of its own a pair may have any number of scales.
+            edge_index (torch.Tensor or SparseTensor): The edges.
+            edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
+            batch (torch.Tensor, optional): The graph of each node. The result does not depend on it: it lets the
+                layer refuse edges between graphs. (default: :obj:`None`)
+            fields (Fields, optional): Those of :func:`~torch_gic.receptive_fields`, :obj:`data.fields` of the
+                :class:`~torch_gic.ReceptiveFields` transform, or a plain pair ``(index, weight)``. Edges and their weights are
+                then not looked at. (default: :obj:`None`)
+        """
+        source, target = _pair(x)
+        check_features(source, self.in_channels)  # before its size is taken for that of the graph
+        fields = self.fields(x, edge_index, edge_weight, batch) if fields is None else self.checked(fields, x, edge_index)
+        normalized, root = self._normalize(source, target)
+        out = self.filter(normalized, fields, self._scaled(fields.weight))
+        if self.lin_root is not None:
+            # The filter has 2 K C times the inputs of the root, much alike. Steps of the same size in all weights, as Adam
+            # takes them, would add up to a change of the output that many times as large, and too large.
+            root = self.lin_root(root.to(self.lin_root.weight.dtype))
+            out = root + out * (1 / (self.num_scales * self.num_components))  # alpha= of torch.add is lost in Inductor
+        return out if torch.is_autocast_enabled(source.device.type) else out.to(source.dtype)
+
+    def _normalize(self, source: Tensor, target: Tensor) -> PairTensor:
+        """What the filter sees of the sources, and the root weight of the targets."""
+        if self.lin_root is None:
+            return self.filter.normalize(source)
+        name = "x" if source is target else "x_dst"
+        check_features(target, self.lin_root.in_channels, self.log_scale.dtype, name)
+        if source is target:
+            return self.filter.normalize(source)
+        if self.norm_target is not None:
+            return self.filter.normalize(source)[0], self.norm_target(target)
+        if source.size(1) != target.size(1):
+            sizes = f"{source.size(1)} and {target.size(1)}"
+            raise ValueError(f"Expected 'in_channels' to be a tuple, as (-1, -1), for nodes of two sizes (got x of {sizes})")
+        return self.filter.normalize(source, target)
+
+    def fields(
+        self,
+        x: Tensor | PairTensor,
+        edge_index: Tensor | SparseTensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> Fields:
+        """The receptive fields with the settings of this layer, which ``forward`` takes as ``fields``."""
+        source, target = _pair(x)
+        if source is not target:
+            if self.num_scales != 1:
+                raise ValueError(
+                    "Expected 'num_scales' to be 1 for a pair (x_src, x_dst), since walks of several steps need edges among"
+                    f" all nodes (got {self.num_scales}); or pass 'fields'"
+                )
+            if self.add_self_loops:
+                raise ValueError(
+                    "Expected 'add_self_loops' to be False for a pair (x_src, x_dst), whose targets are no sources (got True)"
+                )
+            return bipartite_fields(edge_index, edge_weight, size=(source.size(0), target.size(0)))
+        return receptive_fields(
+            edge_index,
+            edge_weight,
+            num_nodes=source.size(0),
+            batch=batch,
+            num_scales=self.num_scales,
+            add_self_loops=self.add_self_loops,
+            max_neighbors=self.max_neighbors,
+        )
+
+    def checked(
+        self,
+        fields: AnyFields,
+        x: Tensor | PairTensor,
+        edge_index: Tensor | SparseTensor | None,
+    ) -> Fields:
+        """The fields as an object, refused if they are of another graph or of other settings than those of this layer."""
+        source, target = _pair(x)
+        size = source.size(0), target.size(0)
+        fields = Fields.of(fields, size)
+        num_edges = None if edge_index is None or is_sparse(edge_index) else edge_index.size(1)
+        settings = Fields.settings_of(self.num_scales, self.add_self_loops, self.max_neighbors)
+        fields.check(*size, num_edges, self.num_scales, settings)
+        return fields
+
+    @torch.no_grad()
+    def init_from_data(
+        self,
+        x: Tensor,
+        edge_index: Tensor | SparseTensor,
+        edge_weight: Tensor | None = None,
+        *,
+        fields: AnyFields | None = None,
+        generator: torch.Generator | None = None,
+        num_iterations: int = 0,
+    ) -> None:
+        r"""Starts the layer from data: statistics of the normalisation, means drawn from :math:`\mathbf{v}`, deviations from
+        its spread, and a scale :math:`s_k` with which the mean weight of a field member is 1 in every scale. After that,
+        :obj:`num_iterations` steps of EM fit the mixtures to :math:`\mathbf{v}`."""
+        fields = self.fields(x, edge_index, edge_weight) if fields is None else self.checked(fields, x, edge_index)
+        self.filter.init_from_data(x, generator, num_iterations)
+        present = (fields.weight > 0).sum(dim=0).clamp(min=1)
+        mean_weight = fields.weight.sum(dim=0) / present
+        self.log_scale.copy_(torch.where(mean_weight > 0, -mean_weight.log(), self.log_scale))
+
+    @torch.no_grad()
+    def entropy(self, x: Tensor, fields: Fields) -> Tensor:
+        r"""How undecided the components are: the mean entropy of :math:`Q` over :math:`\log C` in each scale, ``[K]``.
+
+        At 1 the components are interchangeable and do nothing; at 0 each field member belongs to one.
+        """
+        v = self.filter.project(self.filter.normalize(x)[0])
+        return self.filter.mixture.entropy(v, fields, self._scaled(fields.weight))
+
+    def _scaled(self, weight: Tensor) -> Tensor:
+        heaviest = min(HEAVIEST, torch.finfo(self.log_scale.dtype).max)
+        scale = self.log_scale.clamp(max=math.log(heaviest) - 1).exp()  # one less: float16 rounds the logarithm upwards
+        return (weight * scale).clamp(max=heaviest)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}({self.in_channels}, {self.out_channels}, "
+            f"num_components={self.num_components}, num_scales={self.num_scales})"
+        )
+
+
+def _pair(x: Tensor | PairTensor) -> PairTensor:
+    """Features of sources and targets, which are the same object where the graph is not bipartite."""
+    if not isinstance(x, tuple | list):
+        return x, x
+    if len(x) != 2 or not all(isinstance(part, Tensor) for part in x):
+        kinds = ", ".join(type(part).__name__ for part in x)
+        raise TypeError(f"Expected 'x' to be a tensor or a pair of tensors (x_src, x_dst) (got ({kinds}))")
+    return x[0], x[1]

@@ -1,0 +1,255 @@
+"""The GIC network, built from the paper's own notation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import Linear, global_max_pool
+from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
+from torch_geometric.typing import SparseTensor
+
+from torch_gic.fields import AnyFields
+from torch_gic.nn.aggr.gaussian_readout import GaussianReadout
+from torch_gic.nn.conv.gic_conv import GICConv
+from torch_gic.nn.models.architecture import DEFAULT, PRINTED, components_of, parse_architecture
+from torch_gic.nn.models.node_level import NodeLevel
+from torch_gic.nn.pool.vigmm_pool import VIGMMPool
+
+READOUTS = ("all", "last")
+
+
+class GIC(NodeLevel):
+    r"""The network of the `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper, from its
+    own notation: ``C(64)`` is a :class:`GICConv` to 64 channels with normalisation and activation, ``P(0.25)`` a
+    :class:`VIGMMPool`, ``P`` the readout of each graph, ``FC(256)`` a linear layer with ReLU. A linear layer to
+    :obj:`out_channels` follows. Without any ``P`` the network gives an output for each node.
+
+    Normalised features are bounded softly, at 10 deviations. So is what is read out, and with it the output: neither one
+    outlying feature nor a graph unlike those trained on can move it without limit.
+
+    Graphs without features are given some first, such as by :class:`torch_geometric.transforms.Constant` or
+    :class:`~torch_geometric.transforms.OneHotDegree`.
+
+    Args:
+        in_channels (int): Size of each node feature vector, or :obj:`-1` to take it from the first input.
+        out_channels (int): Size of each output, such as the number of classes.
+        architecture (str, optional): The layers. (default: :obj:`"C(64)-P(0.5)-C(128)-P(0.5)-C(256)-P-FC(256)"`)
+        num_components (int or sequence, optional): The number of components :math:`C` per scale, one for all convolutions
+            or one for each. Readouts have those of the convolution before them. (default: :obj:`5`)
+        readout (str, optional): What the last ``P`` makes of a graph. :obj:`"all"`: the maximum, the mean and the Gaussian
+            encoding (:class:`GaussianReadout`) of its nodes after each ``C``, side by side. :obj:`"last"`: the maximum
+            after the last one, as printed. (default: :obj:`"all"`)
+        norm (str or Callable, optional): The normalisation after each convolution, as PyG names them; :obj:`None`: neither
+            normalisation nor bound. (default: :obj:`"batch_norm"`)
+        norm_kwargs (dict, optional): Its further arguments. (default: :obj:`None`)
+        act (str or Callable, optional): The activation after it. (default: :obj:`"relu"`)
+        act_kwargs (dict, optional): Its further arguments. (default: :obj:`None`)
+        dropout (float, optional): Dropout probability before each linear layer at the end. (default: :obj:`0.0`)
+        pool_kwargs (dict, optional): Further arguments of each :class:`VIGMMPool`. (default: :obj:`None`)
+        **kwargs (optional): Further arguments of each :class:`GICConv`, such as :obj:`num_scales` and :obj:`max_neighbors`.
+
+    Shapes:
+        - **input:** features :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`,
+          edge weights :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** :math:`(B, F_{out})`, one row per graph, or :math:`(|\mathcal{V}|, F_{out})` without any ``P``
+
+    Example:
+        >>> import torch
+        >>> from torch_gic import GIC
+        >>> model = GIC(8, 2, "C(16)-P(0.5)-C(16)-P-FC(16)")
+        >>> edge_index = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+        >>> model(torch.randn(5, 8), edge_index, batch=torch.tensor([0, 0, 0, 1, 1])).shape
+        torch.Size([2, 2])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        architecture: str = DEFAULT,
+        num_components: int | Sequence[int] = 5,
+        readout: str = "all",
+        norm: str | Callable[..., Any] | None = "batch_norm",
+        norm_kwargs: dict[str, Any] | None = None,
+        act: str | Callable[..., Any] | None = "relu",
+        act_kwargs: dict[str, Any] | None = None,
+        dropout: float = 0.0,
+        pool_kwargs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        if not 0 <= dropout < 1:
+            raise ValueError(f"Expected 'dropout' to be in [0, 1) (got {dropout})")
+        if readout not in READOUTS:
+            raise ValueError(f"Expected 'readout' to be one of {READOUTS} (got {readout!r})")
+        self.architecture = architecture
+        self.readout = readout
+        self.dropout = dropout
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.act = activation_resolver(act, **(act_kwargs or {})) if act is not None else torch.nn.Identity()
+        self.graph_level = False
+        self.layers = torch.nn.ModuleList()
+        self.norms = torch.nn.ModuleList()  # one per layer
+        self.readouts = torch.nn.ModuleList()  # one per convolution, or none
+        self.classifier = torch.nn.ModuleList()
+        channels, read = in_channels, 0
+        layers = parse_architecture(architecture)
+        components = iter(components_of(layers, num_components))
+        reads = readout == "all" and any(size is None for _, size in layers)
+        for kind, size in layers:
+            if size is None:
+                self.graph_level = True
+                channels = read or channels
+            elif kind == "P":
+                self.layers.append(VIGMMPool(channels, size, **(pool_kwargs or {})))
+                self.norms.append(torch.nn.Identity())
+            elif kind == "C":
+                count = next(components)
+                # PyG marks methods abstract that layers may leave out
+                self.layers.append(GICConv(channels, int(size), count, **kwargs))  # type: ignore[abstract]
+                self.norms.append(_normalization(norm, int(size), norm_kwargs or {}))
+                channels = int(size)
+                if reads:
+                    self.readouts.append(GaussianReadout(channels, count))
+                    read += 3 * channels
+            else:
+                self.classifier.append(Linear(channels, int(size)))
+                channels = int(size)
+        self.classifier.append(Linear(channels, out_channels))
+
+    @classmethod
+    def as_printed(cls, in_channels: int, out_channels: int, **kwargs: Any) -> GIC:
+        """The network with the equations of the paper: seven scales and components, no projection, no root weight, no learnt
+        scale, coarsening by the Laplacian to a quarter, the maximum of the last level. The paper names no normalisation,
+        without which stacked convolutions explode: batch normalisation stays."""
+        printed: dict[str, Any] = {
+            "architecture": PRINTED,
+            "num_components": 7,
+            "num_scales": 7,
+            "readout": "last",
+            "hidden_channels": None,
+            "root_weight": False,
+            "scale": 1.0,
+            "train_scale": False,
+            "pool_kwargs": {"kernel": "laplacian"},
+        }
+        return cls(in_channels, out_channels, **(printed | kwargs))
+
+    def reset_parameters(self) -> None:
+        for module in (*self.layers, *self.norms, *self.readouts, *self.classifier):
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | SparseTensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        batch_size: int | None = None,
+        fields: AnyFields | None = None,
+        clusters: Sequence[Tensor] | None = None,
+        num_seeds: int | None = None,
+    ) -> Tensor:
+        r"""Forward pass.
+
+        Args:
+            x (torch.Tensor): The node features.
+            edge_index (torch.Tensor or SparseTensor): The edges.
+            edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
+            batch (torch.Tensor, optional): The graph of each node. (default: all in one)
+            batch_size (int, optional): The number of graphs :math:`B`, for batches that end in empty graphs.
+                (default: inferred)
+            fields (Fields, optional): The fields of the input graphs, such as :obj:`data.fields` of
+                :class:`~torch_gic.ReceptiveFields` with the settings of this network. (default: computed)
+            clusters (sequence, optional): The clusters of each coarsening, from :class:`~torch_gic.PreCoarsen`.
+                (default: selected)
+            num_seeds (int, optional): Of a network without any ``P``: computes the output of the first so many nodes,
+                and only what it depends on. Loaders that sample put their seeds first and tell their number as
+                :obj:`data.batch_size`. (default: all)
+        """
+        count = sum(not isinstance(layer, GICConv) for layer in self.layers)
+        if clusters is not None and len(clusters) != count:
+            raise ValueError(f"Expected 'clusters' to hold those of {count} coarsenings (got {len(clusters)})")
+        if batch is None:
+            batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
+            batch_size = 1 if batch_size is None else batch_size
+        elif batch_size is None:
+            highest: Any = batch.max().item() if batch.numel() > 0 else -1  # an int, or what stands for one in an export
+            batch_size = highest + 1
+            if torch.compiler.is_exporting():
+                torch._check(highest >= 0)  # a batch without any graph is not exported
+        if num_seeds is not None:
+            return self._classify(self._convolve_seeds(x, edge_index, edge_weight, batch, fields, num_seeds))
+        levels, remaining = [], iter(clusters or ())
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            if isinstance(layer, GICConv):
+                # Once for all convolutions up to the next coarsening.
+                fields = (
+                    layer.fields(x, edge_index, edge_weight, batch) if fields is None else layer.checked(fields, x, edge_index)
+                )
+                x = self._activate(norm, layer(x, edge_index, fields=fields))
+                levels.append((x, batch))
+            else:
+                given = {} if clusters is None else {"cluster": next(remaining)}
+                x, edge_index, edge_weight, batch, _ = layer(x, edge_index, edge_weight, batch, **given)
+                fields = None
+        if self.readouts:
+            parts = [read(x, batch, batch_size) for read, (x, batch) in zip(self.readouts, levels, strict=True)]
+            x = torch.cat(parts, dim=1)
+        elif self.graph_level:
+            x = global_max_pool(x, batch, batch_size)
+        return self._classify(x)
+
+    def init_from_data(self, data: Data | Iterable[Data], *, num_nodes: int = 4096, **kwargs: Any) -> None:
+        """Starts every convolution from data, as :meth:`GICConv.init_from_data` does: each from what the layers before it make
+        of the first graphs.
+
+        Args:
+            data (Data or iterable): A graph, a dataset or a loader.
+            num_nodes (int, optional): As many graphs as have so many nodes are taken. (default: :obj:`4096`)
+            **kwargs (optional): Arguments of :meth:`GICConv.init_from_data`, such as :obj:`num_iterations`.
+        """
+        batch = first_graphs(data, num_nodes).to(next(self.parameters()).device)
+
+        def start(layer: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+            layer.init_from_data(*args, **options, **kwargs)
+
+        hooks = [m.register_forward_pre_hook(start, with_kwargs=True) for m in self.layers if isinstance(m, GICConv)]
+        try:
+            with torch.no_grad():
+                self(batch.x, batch.edge_index, batch.edge_weight, batch.batch, batch_size=batch.num_graphs)
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.in_channels}, {self.out_channels}, {self.architecture!r})"
+
+
+def _normalization(norm: str | Callable[..., Any] | None, channels: int, kwargs: dict[str, Any]) -> torch.nn.Module:
+    if norm is None:
+        return torch.nn.Identity()
+    if isinstance(norm, str) and norm.lower().replace("_", "") == "batchnorm":
+        kwargs = {"allow_single_element": True} | kwargs  # graphs may come one by one
+    return normalization_resolver(norm, channels, **kwargs)
+
+
+def first_graphs(data: Any, num_nodes: int) -> Any:
+    """The first graphs of a dataset or a loader as one batch: as many as have so many nodes. A graph alone counts as one."""
+    graphs: list[Any] = []
+    count = 0
+    for graph in [data] if isinstance(data, Data) else data:
+        graphs += graph.to_data_list() if isinstance(graph, Batch) else [graph]
+        count += int(graph.num_nodes or 0)
+        if count >= num_nodes:
+            break
+    if count == 0:
+        raise ValueError("Expected 'data' to hold at least one node (got none)")
+    return Batch.from_data_list(graphs)

@@ -1,0 +1,1 @@
+"""Coarsening as a pooling layer."""
