@@ -21,8 +21,8 @@ class BoundedNorm(torch.nn.Module):
         \mathbf{x}^{\prime} = \frac{\mathbf{z}}{\sqrt{1 + \mathbf{z}^2 / B^2}} \in (-B, B).
 
     Unlike in :class:`torch.nn.BatchNorm1d`, nothing is added to the variance: the result does not depend on the unit in which
-    features are measured. Channels that are constant up to rounding give zero. The running statistics of the evaluation start from the
-    first batch, not from 0 and 1. A single node in training is normalised by them, too.
+    features are measured. Channels that are constant up to rounding give zero. The running statistics of the evaluation start
+    from the first batch, not from 0 and 1. A single node in training is normalised by them, too.
 
     Args:
         channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
