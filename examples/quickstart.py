@@ -90,7 +90,7 @@ def draw(curves, graphs, path):
     ax.axhline(50, color="0.6", lw=1, zorder=0, label="chance")
     ax.set(xlabel="epoch", ylabel="accuracy on unseen graphs [%]", ylim=(30, 102), title=f"mean of {len(runs)} runs")
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.legend(loc="upper left")
+    ax.legend(loc="center right")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
