@@ -11,13 +11,12 @@ from torch_gic import GIC, VIGMMPool
 from torch_gic.nn.models.architecture import DEFAULT, parse_architecture
 
 from .blocks import BlockNetwork, ConvBlock, GINBlock
+from .conv_layers import PNA_AGGREGATORS, PNA_SCALERS
 from .pooling_networks import TGPool
 
 WIDTHS = [int(size) for kind, size in parse_architecture(DEFAULT) if kind == "C"]
 RATIO = 0.5  # of all poolings
 HIDDEN = 256  # of the fully connected layer
-PNA_AGGREGATORS = ["mean", "min", "max", "std"]
-PNA_SCALERS = ["identity", "amplification", "attenuation"]
 
 
 class FlatGIC(torch.nn.Module):
