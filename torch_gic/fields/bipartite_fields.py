@@ -49,11 +49,10 @@ def bipartite_fields(edge_index: Tensor | SparseTensor, edge_weight: Tensor | No
             if vertices.numel() > 0 and int(vertices.max()) >= count:
                 raise ValueError(f"Expected the {name} in 'edge_index' to be below {count} (got {int(vertices.max())})")
 
-    num_edges = source.numel()
     weight = torch.ones(source.numel(), device=source.device) if edge_weight is None else edge_weight
     present = weight > 0
     target, source, total = sum_duplicates(target[present], source[present], weight[present].double(), max(size))
     leaving = total.new_zeros(size[0]).index_add(0, source, total)
     shares = (total / leaving[source]).to(weight.dtype).unsqueeze(1)
     settings = Fields.settings_of(1, False, None)
-    return Fields(torch.stack([source, target]), shares, pointers(target, size[1]), size[0], num_edges, settings)
+    return Fields(torch.stack([source, target]), shares, pointers(target, size[1]), size[0], edge_index, settings)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-KEYS = ("index", "weight", "count", "edges", "settings")
+KEYS = ("index", "weight", "count", "edge_index", "settings")
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,8 +17,7 @@ class Fields:
     r"""The receptive fields of all nodes and scales, made once by :func:`~torch_gic.receptive_fields`.
 
     Every layer can use them. The entries of node :math:`i` are those from ``rowptr[i]`` up to ``rowptr[i + 1]``: sorted,
-    checked, and not looked at again. A layer refuses fields of another number of nodes or edges, and those made with settings
-    other than its own.
+    checked, and not looked at again. A layer refuses fields of another graph, and those made with settings other than its own.
 
     In a :class:`~torch_geometric.data.Data` object they are kept as a dictionary (:meth:`to_dict`), which PyG's loaders join,
     and which every layer takes as :obj:`fields=data.fields`.
@@ -28,7 +27,7 @@ class Fields:
         weight (torch.Tensor): The weight :math:`a_{ijk}` of each entry in each scale; zero: not in the field.
         rowptr (torch.Tensor): Where the entries of each node begin.
         num_sources (int): The number of nodes that may be members: all, or in a bipartite graph the sources.
-        num_edges (int, optional): The number of edges of the graph. :obj:`None`: not known. (default: :obj:`None`)
+        edge_index (torch.Tensor, optional): The edges of the graph. :obj:`None`: not known. (default: :obj:`None`)
         settings (str, optional): What the fields were made with. :obj:`None`: not known. (default: :obj:`None`)
 
     Shapes:
@@ -45,7 +44,7 @@ class Fields:
     weight: Tensor
     rowptr: Tensor
     num_sources: int
-    num_edges: int | None = None
+    edge_index: Tensor | None = None
     settings: str | None = None
 
     @property
@@ -113,36 +112,47 @@ class Fields:
                 f"Expected the 'fields' of all graphs to have the same settings (got {' and '.join(sorted(settings))})"
             )
         rowptr = torch.nn.functional.pad(count.cumsum(0), (1, 0))
-        num_edges = fields["edges"].size(0)
-        return cls(fields["index"], fields["weight"], rowptr, count.numel(), num_edges, next(iter(settings), None))
+        edge_index = fields["edge_index"]
+        return cls(fields["index"], fields["weight"], rowptr, count.numel(), edge_index, next(iter(settings), None))
 
     def to_dict(self) -> dict[str, Any]:
-        """What PyG's loaders can join: the number of entries of each node in place of pointers, and a tensor of no columns
-        and as many rows as edges, whose rows add up without anyone looking at values."""
-        if self.num_edges is None or self.settings is None:
+        """What PyG's loaders can join: the number of entries of each node stands in place of pointers."""
+        if self.edge_index is None or self.settings is None:
             raise ValueError("Expected fields made by 'receptive_fields' or 'bipartite_fields' (got those of plain tensors)")
-        edges = self.index.new_empty(self.num_edges, 0)
-        values = (self.index, self.weight, self.rowptr.diff(), edges, self.settings)
+        values = (self.index, self.weight, self.rowptr.diff(), self.edge_index, self.settings)
         return dict(zip(KEYS, values, strict=True))
 
     def to(self, *args: Any, **kwargs: Any) -> Fields:
         """All tensors on another device."""
         index, weight, rowptr = (value.to(*args, **kwargs) for value in (self.index, self.weight, self.rowptr))
-        return replace(self, index=index, weight=weight, rowptr=rowptr)
+        edge_index = None if self.edge_index is None else self.edge_index.to(*args, **kwargs)
+        return replace(self, index=index, weight=weight, rowptr=rowptr, edge_index=edge_index)
 
-    def check(self, num_sources: int, num_nodes: int, num_edges: int | None, num_scales: int, settings: str) -> None:
-        """Refuses to be used for another graph, or by a layer with other settings. Looks at no value."""
+    def check(
+        self, num_sources: int, num_nodes: int, edge_index: Tensor | None, num_scales: int, settings: str
+    ) -> None:
+        """Refuses to be used for another graph, or by a layer with other settings.
+
+        Looks at values only if ``edge_index`` is another tensor than the one that the fields were made of.
+        """
         if (self.num_sources, self.num_nodes) != (num_sources, num_nodes):
             expected = f"{num_nodes} nodes" if num_sources == num_nodes else f"{num_sources} sources and {num_nodes} nodes"
             raise ValueError(
                 f"Expected the 'fields' of a graph of {expected} (got those of {self.num_sources} and {self.num_nodes}); are"
                 " these the fields of this graph? A sampled or cut out part of a graph needs fields of its own"
             )
-        if self.num_edges is not None and num_edges is not None and self.num_edges != num_edges:
-            raise ValueError(
-                f"Expected the 'fields' of a graph of {num_edges} edges (got those of {self.num_edges} edges); are these the"
-                " fields of this graph?"
-            )
+        if self.edge_index is not None and edge_index is not None and edge_index is not self.edge_index:
+            if self.edge_index.size(1) != edge_index.size(1):
+                raise ValueError(
+                    f"Expected the 'fields' of a graph of {edge_index.size(1)} edges (got those of {self.edge_index.size(1)}"
+                    " edges); are these the fields of this graph?"
+                )
+            # A traced model cannot look at values.
+            if not torch.compiler.is_compiling() and not torch.equal(self.edge_index, edge_index):
+                raise ValueError(
+                    "Expected the 'fields' of this graph (got those of other edges, or of edges in another order); make them"
+                    " after the last transform that changes 'edge_index'"
+                )
         if self.num_scales != num_scales:
             raise ValueError(f"Expected 'fields' of num_scales={num_scales}, as of this layer (got {self.num_scales})")
         if self.settings is not None and self.settings != settings:

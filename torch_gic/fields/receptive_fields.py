@@ -89,7 +89,6 @@ def receptive_fields(
     dtype = torch.get_default_dtype() if edge_weight is None else edge_weight.dtype
 
     (col, row), weight = edge_index, edge_weight
-    num_edges = row.numel()
     weight = torch.ones(row.numel(), dtype=dtype, device=row.device) if weight is None else weight
     if dtype != torch.float64:
         weight = weight.float()
@@ -102,4 +101,4 @@ def receptive_fields(
     if field_weight.dtype != dtype:  # half precision
         field_weight = field_weight.clamp(max=torch.finfo(dtype).max).to(dtype)
     settings = Fields.settings_of(num_scales, add_self_loops, max_neighbors)
-    return Fields(field_index, field_weight, pointers(field_index[1], num_nodes), num_nodes, num_edges, settings)
+    return Fields(field_index, field_weight, pointers(field_index[1], num_nodes), num_nodes, edge_index, settings)

@@ -223,9 +223,9 @@ class GICConv(MessagePassing):
         source, target = _pair(x)
         size = source.size(0), target.size(0)
         fields = Fields.of(fields, size)
-        num_edges = None if edge_index is None or is_sparse(edge_index) else edge_index.size(1)
+        edges = None if edge_index is None or is_sparse(edge_index) else edge_index
         settings = Fields.settings_of(self.num_scales, self.add_self_loops, self.max_neighbors)
-        fields.check(*size, num_edges, self.num_scales, settings)
+        fields.check(*size, edges, self.num_scales, settings)
         return fields
 
     @torch.no_grad()
