@@ -7,10 +7,11 @@ in the same way.
 `modern` computes the fields of the whole graph once, the --max-neighbors strongest members of each. A batch holds the fields
 of its seeds and of their members, with the weights of the whole graph: what is trained is what is tested, layer by layer.
 
-`--loader cluster` trains on parts of the graph that METIS cuts out, with the fields of these parts; tested as by `modern`.
+`--loader cluster` trains on parts of the graph that `torch_gic.cluster` cuts out, with the fields of these parts; tested as by
+`modern`.
 
-All need pyg-lib or torch-sparse. PyG downloads the data, or takes reddit.zip from --data-url. Features have zero mean and
-unit variance on the training nodes. The test score is that of the epoch with the best validation score.
+The first two need pyg-lib or torch-sparse to sample. PyG downloads the data, or takes reddit.zip from --data-url. Features
+have zero mean and unit variance on the training nodes. The test score is that of the epoch with the best validation score.
 """
 
 import argparse
@@ -20,9 +21,10 @@ import torch.nn.functional as F
 from common.vertices import add_arguments, check_sampler, load, micro_f1, parse, sampled_fields, standardise, train
 from torch_geometric.data import Data
 from torch_geometric.datasets import Reddit
-from torch_geometric.loader import ClusterData, ClusterLoader, NeighborLoader
+from torch_geometric.loader import ClusterLoader, NeighborLoader
 
 from torch_gic import GIC, receptive_fields, walk_counts
+from torch_gic.loader import ClusterData
 from torch_gic.nn.models.architecture import parse_architecture
 
 NEIGHBORS = [25, 10]
@@ -75,7 +77,8 @@ def main():
     add_arguments(parser, RECIPES)
     parser.add_argument("--loader", choices=["neighbor", "cluster"], default="neighbor", help="(default: %(default)s)")
     args = parse(parser, RECIPES)
-    check_sampler(args.loader == "cluster")
+    if args.loader == "neighbor":
+        check_sampler()
     torch.manual_seed(args.seed)
 
     dataset = load(lambda: Reddit(args.root / "Reddit"), Reddit, "reddit.zip", args)

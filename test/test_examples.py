@@ -50,6 +50,12 @@ def test_unet(tmp_path):
     assert "U-Net with VIGMMPool(0.025)" in out
 
 
+def test_cluster_training(tmp_path):
+    out = run("cluster_training.py", "--quick", cwd=tmp_path)
+    assert "50 parts of at most 110 nodes" in out
+    assert out.count("test accuracy") == 2
+
+
 def test_tu_classification(archive, tmp_path):
     settings = ["--dataset", "RINGS", "--data-url", archive, "--epochs", 3, "--num-scales", 2]
     settings += ["--num-components", 2, "--architecture", "C(4)-P(0.5)-C(4)-P-FC(4)"]

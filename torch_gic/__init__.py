@@ -1,13 +1,15 @@
 """Gaussian-induced convolution for graphs, as an extension of PyTorch Geometric."""
 
 from torch_gic._version import __version__
+from torch_gic.coarsening import cluster
 from torch_gic.fields import Fields, receptive_fields, walk_counts
 from torch_gic.kernels.backend import backend_info
 from torch_gic.nn import GIC, GaussianAggregation, GICConv, VIGMMPool
-from torch_gic.transforms import PreCoarsen, ReceptiveFields
+from torch_gic.transforms import Cluster, PreCoarsen, ReceptiveFields
 
 __all__ = [
     "GIC",
+    "Cluster",
     "Fields",
     "GICConv",
     "GaussianAggregation",
@@ -16,6 +18,7 @@ __all__ = [
     "VIGMMPool",
     "__version__",
     "backend_info",
+    "cluster",
     "receptive_fields",
     "walk_counts",
 ]

@@ -9,6 +9,7 @@ from torch_geometric.transforms import BaseTransform
 from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import check_at_least
+from torch_gic.coarsening import cluster
 from torch_gic.fields import receptive_fields
 from torch_gic.nn.pool.vigmm_pool import VIGMMPool
 
@@ -105,6 +106,47 @@ class PreCoarsen(BaseTransform):
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({', '.join(map(str, self.ratios))})"
+
+
+class Cluster(BaseTransform):
+    r"""Stores the cluster of each node (:func:`~torch_gic.cluster`) as :obj:`data.cluster_batch`.
+
+    PyG's loaders join those of several graphs: they count up whatever has "batch" in its name. The edge weights are
+    :obj:`data.edge_weight`, or ones.
+
+    Args:
+        num_clusters (int, optional): The number of clusters per graph.
+        ratio (float, optional): The number of clusters per node, in place of :obj:`num_clusters`.
+        max_size (int, optional): The largest number of nodes per cluster. (default: any)
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from torch_gic import Cluster
+        >>> path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+        >>> Cluster(num_clusters=2)(Data(edge_index=path, num_nodes=4)).cluster_batch.tolist()
+        [0, 0, 1, 1]
+    """
+
+    def __init__(self, num_clusters: int | None = None, ratio: float | None = None, max_size: int | None = None) -> None:
+        self.num_clusters = num_clusters
+        self.ratio = ratio
+        self.max_size = max_size
+
+    def forward(self, data: Data) -> Data:
+        data.cluster_batch = cluster(
+            _edges(data),
+            self.num_clusters,
+            self.ratio,
+            edge_weight=data.edge_weight,
+            max_size=self.max_size,
+            num_nodes=data.num_nodes,
+        )
+        return data
+
+    def __repr__(self) -> str:
+        settings = f"num_clusters={self.num_clusters}, ratio={self.ratio}, max_size={self.max_size}"
+        return f"{self.__class__.__name__}({settings})"
 
 
 def _edges(data: Data) -> Tensor | SparseTensor:

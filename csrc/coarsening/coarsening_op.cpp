@@ -204,23 +204,23 @@ Tensor structural_rank_cpu(Tensor row, Tensor col, Tensor weight, Tensor influen
 }
 
 Tensor merge_clusters_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
-                          Tensor offset) {
+                          Tensor offset, int64_t max_size) {
   const Graphs graphs(row, col, weight, vertex_weight, rank, ptr, offset);
   Tensor cluster = torch::stable::new_empty(rank, {graphs.num_nodes()});
   auto* clusters = cluster.mutable_data_ptr<int64_t>();
   graphs.for_each([&](int64_t g, const Loop& loop) {
-    merge_clusters(graphs.graph(g), graphs.first(g), graphs.num_clusters(g), loop, clusters);
+    merge_clusters(graphs.graph(g), graphs.first(g), graphs.num_clusters(g), max_size, loop, clusters);
   });
   return cluster;
 }
 
 Tensor move_vertices_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
-                         Tensor offset, Tensor cluster, int64_t num_iterations) {
+                         Tensor offset, Tensor cluster, int64_t num_iterations, int64_t max_size) {
   const Graphs graphs(row, col, weight, vertex_weight, rank, ptr, offset);
   Tensor moved = graphs.copy_clusters(cluster);
   auto* clusters = moved.mutable_data_ptr<int64_t>();
   graphs.for_each([&](int64_t g, const Loop& loop) {
-    move_vertices(graphs.graph(g), graphs.first(g), graphs.num_clusters(g), num_iterations, loop, clusters);
+    move_vertices(graphs.graph(g), graphs.first(g), graphs.num_clusters(g), num_iterations, max_size, loop, clusters);
   });
   return moved;
 }

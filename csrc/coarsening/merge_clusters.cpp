@@ -14,7 +14,7 @@ constexpr double kMostGain = 1 + 1e-9;  // of its weight, what a cluster may gai
 
 // The clusters of a round, and the links between them, each sorted by the other end.
 struct Level {
-  std::vector<int64_t> rowptr, key;
+  std::vector<int64_t> rowptr, key, count;  // count: of vertices
   std::vector<Link> links;
   std::vector<double> cut, mass;
   std::vector<double> ratio;  // cut / mass
@@ -57,6 +57,7 @@ Level first_level(const ClusterGraph& graph, const Loop& loop) {
   Level level;
   level.key.assign(graph.rank + graph.begin, graph.rank + graph.end);
   level.mass.assign(graph.vertex_weight + graph.begin, graph.vertex_weight + graph.end);
+  level.count.assign(size, 1);
   std::vector<Link> links(graph.rowptr[graph.end] - base);
   std::vector<int64_t> start(size), count(size, 0);
   loop(size, [&](int64_t first, int64_t last) {
@@ -72,12 +73,13 @@ Level first_level(const ClusterGraph& graph, const Loop& loop) {
   return level;
 }
 
-std::vector<Preference> preferences(const Level& level, const Loop& loop) {
+std::vector<Preference> preferences(const Level& level, int64_t max_size, const Loop& loop) {
   std::vector<Preference> preference(level.size());
   loop(level.size(), [&](int64_t first, int64_t last) {
     for (int64_t a = first; a < last; ++a) {
       for (int64_t e = level.rowptr[a]; e < level.rowptr[a + 1]; ++e) {
         const auto [b, link] = level.links[e];
+        if (max_size > 0 && level.count[a] + level.count[b] > max_size) continue;
         // Symmetric in both, so that the best pair of all prefers each other.
         const double apart = level.ratio[a] + level.ratio[b];
         const double together = (level.cut[a] + level.cut[b] - 2 * link) / (level.mass[a] + level.mass[b]);
@@ -91,10 +93,11 @@ std::vector<Preference> preferences(const Level& level, const Loop& loop) {
   return preference;
 }
 
-// The cluster that each cluster joins in this round: itself if it joins none.
-std::vector<int32_t> join(const Level& level, int64_t excess, int64_t number, const Loop& loop) {
+// The cluster that each cluster joins in this round, itself if it joins none; nothing if none prefers another.
+std::vector<int32_t> join(const Level& level, int64_t excess, int64_t max_size, int64_t number, const Loop& loop) {
   const int64_t size = level.size();
-  const std::vector<Preference> preference = preferences(level, loop);
+  const std::vector<Preference> preference = preferences(level, max_size, loop);
+  if (std::none_of(preference.begin(), preference.end(), [](const Preference& p) { return p.asks(); })) return {};
   std::vector<int8_t> keeps(size), stays(size);
   const auto mutual = [&](int64_t a) { return preference[preference[a].partner].partner == a; };
   for (int64_t a = 0; a < size; ++a) {
@@ -114,27 +117,35 @@ std::vector<int32_t> join(const Level& level, int64_t excess, int64_t number, co
   std::sort(joining.begin(), joining.end(), [&](int32_t a, int32_t b) { return preference[a] < preference[b]; });
 
   std::vector<double> gained(size, 0);
+  std::vector<int64_t> count = level.count;
   int64_t fitting = 0;
   for (const int32_t a : joining) {
     const int32_t b = preference[a].partner;
     const bool first = gained[b] == 0;
     gained[b] += level.mass[a];
-    if (first || gained[b] <= kMostGain * level.mass[b]) joining[fitting++] = a;
+    count[b] += level.count[a];
+    const bool fits = max_size == 0 || count[b] <= max_size;
+    if (fits && (first || gained[b] <= kMostGain * level.mass[b])) joining[fitting++] = a;
   }
   const int64_t accepted = std::min(excess, (fitting + 1) / 2);
   for (int64_t j = 0; j < accepted; ++j) target[joining[j]] = preference[joining[j]].partner;
   return target;
 }
 
-// Without links, the second lightest cluster joins the lightest, the fourth the third, and so on.
-std::vector<int32_t> pair_up(const Level& level, int64_t excess) {
+// Without links, the second lightest cluster joins the lightest, the fourth the third, and so on. With a max_size, the
+// smallest come first: if those two do not fit, no others do.
+std::vector<int32_t> pair_up(const Level& level, int64_t excess, int64_t max_size) {
   std::vector<int32_t> order(level.size()), target(level.size());
   std::iota(order.begin(), order.end(), 0);
   std::iota(target.begin(), target.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    if (max_size > 0) return std::tie(level.count[a], level.key[a]) < std::tie(level.count[b], level.key[b]);
     return std::tie(level.mass[a], level.key[a]) < std::tie(level.mass[b], level.key[b]);
   });
-  for (int64_t j = 0; j < excess && 2 * j + 1 < level.size(); ++j) target[order[2 * j + 1]] = order[2 * j];
+  for (int64_t j = 0; j < excess && 2 * j + 1 < level.size(); ++j) {
+    const int32_t a = order[2 * j + 1], b = order[2 * j];
+    if (max_size == 0 || level.count[a] + level.count[b] <= max_size) target[a] = b;
+  }
   return target;
 }
 
@@ -143,11 +154,13 @@ Level contract(const Level& level, const std::vector<int32_t>& label, int64_t si
   Level next;
   next.key.assign(size, std::numeric_limits<int64_t>::max());
   next.mass.assign(size, 0);
+  next.count.assign(size, 0);
   std::vector<int64_t> begin(size + 1, 0), start(size + 1, 0), count(size);
   for (int64_t a = 0; a < level.size(); ++a) {
     const int32_t r = label[a];
     next.key[r] = std::min(next.key[r], level.key[a]);
     next.mass[r] += level.mass[a];
+    next.count[r] += level.count[a];
     ++begin[r + 1];
     start[r + 1] += level.rowptr[a + 1] - level.rowptr[a];
   }
@@ -177,27 +190,34 @@ Level contract(const Level& level, const std::vector<int32_t>& label, int64_t si
 
 }  // namespace
 
-void merge_clusters(const ClusterGraph& graph, int64_t first, int64_t num_clusters, const Loop& loop,
+void merge_clusters(const ClusterGraph& graph, int64_t first, int64_t num_clusters, int64_t max_size, const Loop& loop,
                     int64_t* cluster) {
   std::vector<int32_t> of(graph.size());
   std::iota(of.begin(), of.end(), 0);
   Level level = first_level(graph, loop);
   for (int64_t number = 0; level.size() > num_clusters; ++number) {
     const int64_t excess = level.size() - num_clusters;
-    const std::vector<int32_t> target =
-        level.links.empty() ? pair_up(level, excess) : join(level, excess, number, loop);
+    std::vector<int32_t> target = join(level, excess, max_size, number, loop);
+    if (target.empty()) target = pair_up(level, excess, max_size);
     std::vector<int32_t> label(level.size());
     int32_t size = 0;
     for (int64_t a = 0; a < level.size(); ++a) label[a] = target[a] == a ? size++ : -1;
+    if (size == level.size()) break;  // no two fit
     for (int64_t a = 0; a < level.size(); ++a) label[a] = label[target[a]];
     for (int32_t& c : of) c = label[c];
     level = contract(level, label, size, loop);
   }
 
-  std::vector<int64_t> order(level.size()), number(level.size());
+  std::vector<int64_t> order(level.size()), number(level.size(), -1);
   std::iota(order.begin(), order.end(), 0);
+  if (level.size() > num_clusters) {  // the largest stay
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return std::tie(level.count[b], level.key[a]) < std::tie(level.count[a], level.key[b]);
+    });
+    order.resize(num_clusters);
+  }
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return level.key[a] < level.key[b]; });
-  for (int64_t j = 0; j < level.size(); ++j) number[order[j]] = first + j;
+  for (size_t j = 0; j < order.size(); ++j) number[order[j]] = first + static_cast<int64_t>(j);
   for (int64_t i = 0; i < graph.size(); ++i) cluster[graph.begin + i] = number[of[i]];
 }
 

@@ -21,15 +21,18 @@ struct Wish {
 
 class Mover {
  public:
-  Mover(const ClusterGraph& graph, int64_t num_clusters, const Loop& loop, std::vector<int32_t>& cluster)
+  Mover(const ClusterGraph& graph, int64_t num_clusters, int64_t max_size, const Loop& loop,
+        std::vector<int32_t>& cluster)
       : graph_(graph),
+        max_size_(max_size > 0 ? max_size : std::numeric_limits<int64_t>::max()),
         loop_(loop),
         cluster_(cluster),
         degree_(graph.size(), 0),
         own_(graph.size()),
         wish_(graph.size()),
         cut_(num_clusters),
-        mass_(num_clusters) {
+        mass_(num_clusters),
+        count_(num_clusters) {
     loop_(graph.size(), [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         each_neighbour(i, [&](int64_t, double weight) { degree_[i] += weight; });
@@ -78,9 +81,11 @@ class Mover {
     });
     std::fill(cut_.begin(), cut_.end(), 0);
     std::fill(mass_.begin(), mass_.end(), 0);
+    std::fill(count_.begin(), count_.end(), 0);
     for (int64_t i = 0; i < graph_.size(); ++i) {
       cut_[cluster_[i]] += degree_[i] - own_[i];
       mass_[cluster_[i]] += weight(i);
+      ++count_[cluster_[i]];
     }
   }
 
@@ -97,6 +102,7 @@ class Mover {
     const double leaving = (cut_[a] - d + 2 * own_[i]) / (mass_[a] - w) - cut_[a] / mass_[a];
     for (int64_t k = 0; k < count; ++k) {
       const auto [b, link] = links[k];
+      if (count_[b] >= max_size_) continue;
       const int64_t change = on_grid(leaving + (cut_[b] + d - 2 * link) / (mass_[b] + w) - cut_[b] / mass_[b]);
       if (change < wish.change) wish = {change, b, link};
     }
@@ -144,7 +150,7 @@ class Mover {
       leaving += 2 * own_[i] - degree_[i];
       coming += degree_[i] - 2 * wish_[i].link;
       moved += weight(i);
-      if (!(mass_[a] - moved > kLeast * mass_[a])) break;
+      if (count_[b] + k >= max_size_ || !(mass_[a] - moved > kLeast * mass_[a])) break;
       const int64_t objective =
           on_grid((cut_[a] + leaving) / (mass_[a] - moved) + (cut_[b] + coming) / (mass_[b] + moved));
       if (objective < lowest) {
@@ -156,20 +162,22 @@ class Mover {
   }
 
   const ClusterGraph& graph_;
+  const int64_t max_size_;
   const Loop& loop_;
   std::vector<int32_t>& cluster_;
   std::vector<double> degree_, own_;
   std::vector<Wish> wish_;
   std::vector<double> cut_, mass_;
+  std::vector<int64_t> count_;  // of vertices
 };
 
 }  // namespace
 
 void move_vertices(const ClusterGraph& graph, int64_t first, int64_t num_clusters, int64_t num_iterations,
-                   const Loop& loop, int64_t* cluster) {
+                   int64_t max_size, const Loop& loop, int64_t* cluster) {
   std::vector<int32_t> of(graph.size());
   for (int64_t i = 0; i < graph.size(); ++i) of[i] = static_cast<int32_t>(cluster[graph.begin + i] - first);
-  Mover mover(graph, num_clusters, loop, of);
+  Mover mover(graph, num_clusters, max_size, loop, of);
   for (int64_t t = 0; t < num_iterations && mover.step(); ++t) {
   }
   for (int64_t i = 0; i < graph.size(); ++i) cluster[graph.begin + i] = first + of[i];

@@ -31,10 +31,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> undirected_graph_cpu(Tensor edge_inde
 Tensor structural_rank_cpu(Tensor row, Tensor col, Tensor weight, Tensor influence, Tensor ptr);
 
 Tensor merge_clusters_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
-                          Tensor offset);
+                          Tensor offset, int64_t max_size);
 
 Tensor move_vertices_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
-                         Tensor offset, Tensor cluster, int64_t num_iterations);
+                         Tensor offset, Tensor cluster, int64_t num_iterations, int64_t max_size);
 
 Tensor vigmm_cpu(Tensor diagonal, Tensor row, Tensor col, Tensor value, Tensor vertex_weight, Tensor rank, Tensor ptr,
                  Tensor offset, Tensor beta, Tensor cluster, int64_t num_iterations);

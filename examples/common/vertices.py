@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import torch
-from torch_geometric.typing import WITH_METIS, WITH_PYG_LIB, WITH_TORCH_SPARSE
+from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 from tqdm import tqdm
 
 from torch_gic import receptive_fields
@@ -52,11 +52,11 @@ def load(make, dataset, file, args):
         ) from error
 
 
-def check_sampler(cluster=False):
+def check_sampler():
     if not (WITH_TORCH_SPARSE or WITH_PYG_LIB):
-        raise SystemExit("Sampling needs pyg-lib or torch-sparse, and neither is installed")
-    if cluster and not WITH_METIS:
-        raise SystemExit("ClusterLoader needs a pyg-lib or torch-sparse that was built with METIS, and this one was not")
+        raise SystemExit(
+            "Sampling needs pyg-lib or torch-sparse, and neither is installed; --loader cluster of reddit.py needs none"
+        )
 
 
 def sampled_fields(batch):

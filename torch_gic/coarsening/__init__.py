@@ -1,5 +1,7 @@
 """The third stage: from a graph to the clusters of a smaller one."""
 
+from torch_gic.coarsening.cluster import cluster
+from torch_gic.coarsening.fill_clusters import fill_clusters
 from torch_gic.coarsening.merge_clusters import merge_clusters
 from torch_gic.coarsening.move_vertices import move_vertices
 from torch_gic.coarsening.responsibility import responsibility
@@ -12,7 +14,9 @@ from torch_gic.coarsening.vigmm_select import vigmm_select
 __all__ = [
     "UndirectedGraph",
     "VertexKernel",
+    "cluster",
     "cut_kernel",
+    "fill_clusters",
     "laplacian_kernel",
     "merge_clusters",
     "move_vertices",

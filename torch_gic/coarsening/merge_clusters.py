@@ -14,12 +14,19 @@ MOST_GAIN = 1 + 1e-9  # of its weight, what a cluster may gain in a round; a lit
 
 OPS.define(
     "merge_clusters(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,"
-    " Tensor offset) -> Tensor"
+    " Tensor offset, SymInt max_size=0) -> Tensor"
 )
 
 
 def merge_clusters(
-    row: Tensor, col: Tensor, weight: Tensor, vertex_weight: Tensor, rank: Tensor, ptr: Tensor, num_clusters: Tensor
+    row: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    vertex_weight: Tensor,
+    rank: Tensor,
+    ptr: Tensor,
+    num_clusters: Tensor,
+    max_size: int = 0,
 ) -> Tensor:
     r"""Merges the vertices of each graph into clusters by the weighted cut
 
@@ -40,6 +47,9 @@ def merge_clusters(
     rounds that grows with the logarithm of the number of vertices. Where no edge is left between clusters, the
     lightest merge in pairs.
 
+    With :obj:`max_size`, clusters merge only if they have at most so many vertices together. Where no two fit any more and
+    there are still too many, the largest stay, and the vertices of the others are left over, for :func:`fill_clusters`.
+
     Args:
         row (torch.Tensor): The rows of the entries of a symmetric adjacency, which are sorted by row and column.
         col (torch.Tensor): Their columns.
@@ -49,15 +59,16 @@ def merge_clusters(
         ptr (torch.Tensor): Where the vertices of each graph begin, which stand side by side, and end.
         num_clusters (torch.Tensor): The number of clusters of each graph, from 1 (or 0 in an empty graph) to its number of
             vertices.
+        max_size (int, optional): The largest number of vertices of a cluster; 0: any. (default: :obj:`0`)
 
     Shapes:
         - **input:** entries :math:`(|\mathcal{E}|)`, vertex weights and ranks :math:`(|\mathcal{V}|)`, boundaries
           :math:`(B + 1)`, counts :math:`(B)`
         - **output:** the cluster of each vertex :math:`(|\mathcal{V}|)`. Those of a graph are numbered by the lowest rank
-          of their members, after those of the graphs before it.
+          of their members, after those of the graphs before it; -1 for a vertex that is left over.
     """
     offset = F.pad(num_clusters.cumsum(0), (1, 0))
-    return torch.ops.torch_gic.merge_clusters(row, col, weight, vertex_weight, rank, ptr, offset)
+    return torch.ops.torch_gic.merge_clusters(row, col, weight, vertex_weight, rank, ptr, offset, max_size)
 
 
 @register_reference("merge_clusters")
@@ -69,12 +80,14 @@ def reference(
     rank: Tensor,
     ptr: Tensor,
     offset: Tensor,
+    max_size: int = 0,
 ) -> Tensor:
     """One round for all graphs at once."""
     num_graphs = ptr.numel() - 1
     graph = torch.repeat_interleave(torch.arange(num_graphs, device=ptr.device), ptr.diff())  # the graph of each cluster
     cluster = torch.arange(rank.numel(), device=rank.device)
-    key, mass = rank, vertex_weight  # the lowest rank of the members of each cluster, and their weight
+    # The lowest rank of the members of each cluster, their weight and their number.
+    key, mass, size = rank, vertex_weight, torch.ones_like(rank)
     between = row != col
     row, col, link = row[between], col[between], weight[between]
     number = 0
@@ -83,12 +96,16 @@ def reference(
         if not bool((excess > 0).any()):
             break
         cut = total_in(link, row, key.numel())
-        target = _join(row, col, link, cut, mass, key, graph, excess, number)
-        _pair_up(target, row, mass, key, graph, excess)
+        fits = (size[row] + size[col] <= max_size) if max_size > 0 else torch.ones_like(row, dtype=torch.bool)
+        pairs = row[fits], col[fits], link[fits]
+        target = _join(*pairs, cut, mass, size, key, graph, excess, number, max_size)
+        _pair_up(target, pairs[0], mass, size, key, graph, excess, max_size)
         stays = target == torch.arange(key.numel(), device=key.device)
         label = (stays.cumsum(0) - 1)[target]
         count = int(stays.sum())
-        cluster, graph, mass = label[cluster], graph[stays], total_in(mass, label, count)
+        if count == key.numel():
+            break  # no two fit
+        cluster, graph, mass, size = label[cluster], graph[stays], total_in(mass, label, count), total_in(size, label, count)
         key = key.new_full((count,), LAST).scatter_reduce(0, label, key, "amin")
         pair, position = torch.unique(label[row] * count + label[col], return_inverse=True)
         link = total_in(link, position, pair.numel())
@@ -96,8 +113,10 @@ def reference(
         between = row != col
         row, col, link = row[between], col[between], link[between]
         number += 1
-    order = sorted_by(torch.arange(key.numel(), device=key.device), graph, key)
-    return torch.empty_like(order).scatter(0, order, torch.arange(order.numel(), device=order.device))[cluster]
+    largest = sorted_by(torch.arange(key.numel(), device=key.device), graph, -size, key)
+    kept = largest[position_in(graph[largest], num_graphs) < offset.diff()[graph[largest]]]
+    order = sorted_by(kept, graph, key)
+    return torch.full_like(key, -1).scatter(0, order, torch.arange(order.numel(), device=order.device))[cluster]
 
 
 def _join(
@@ -106,10 +125,12 @@ def _join(
     link: Tensor,
     cut: Tensor,
     mass: Tensor,
+    size: Tensor,
     key: Tensor,
     graph: Tensor,
     excess: Tensor,
     number: int,
+    max_size: int,
 ) -> Tensor:
     """The cluster that each cluster joins in this round: itself if it joins none."""
     itself = torch.arange(key.numel(), device=key.device)
@@ -132,23 +153,36 @@ def _join(
     joining = sorted_by((asks & ~stays & stays[partner]).nonzero().view(-1), graph, change, tie)
 
     by_partner = sorted_by(joining, partner)
-    first = position_in(partner[by_partner], key.numel()) == 0
-    gained = running_sum(mass[by_partner])
-    gained = gained - (gained - mass[by_partner])[first.nonzero().view(-1)][first.cumsum(0) - 1]
+    host = partner[by_partner]
+    first = position_in(host, key.numel()) == 0
+    start = first.nonzero().view(-1)[first.cumsum(0) - 1]
+
+    def gained(value: Tensor) -> Tensor:
+        total = running_sum(value[by_partner])
+        return total - (total - value[by_partner])[start]
+
     fits = torch.zeros_like(asks)
-    fits[by_partner] = first | (gained <= MOST_GAIN * mass[partner[by_partner]])
+    fits[by_partner] = first | (gained(mass) <= MOST_GAIN * mass[host])
+    if max_size > 0:
+        fits[by_partner] &= gained(size) + size[host] <= max_size
     joining = joining[fits[joining]]
     half = (torch.bincount(graph[joining], minlength=excess.numel()) + 1) // 2
     joining = joining[position_in(graph[joining], excess.numel()) < torch.minimum(excess, half)[graph[joining]]]
     return itself.index_put((joining,), partner[joining])
 
 
-def _pair_up(target: Tensor, row: Tensor, mass: Tensor, key: Tensor, graph: Tensor, excess: Tensor) -> None:
-    """In graphs that have too many clusters and no edge between them, the second lightest joins the lightest, and so on."""
+def _pair_up(
+    target: Tensor, row: Tensor, mass: Tensor, size: Tensor, key: Tensor, graph: Tensor, excess: Tensor, max_size: int
+) -> None:
+    """In graphs that have too many clusters and no edge between any that fit, the second lightest joins the lightest, and so
+    on. With :obj:`max_size`, the smallest come first: if those two do not fit, no others do."""
     joined = torch.zeros_like(excess, dtype=torch.bool).index_fill(0, graph[row], True)
-    lone = sorted_by(((excess > 0) & ~joined)[graph].nonzero().view(-1), graph, mass, key)
+    lone = ((excess > 0) & ~joined)[graph].nonzero().view(-1)
+    lone = sorted_by(lone, graph, mass if max_size == 0 else size, key)
     position = position_in(graph[lone], excess.numel())
     second = ((position % 2 == 1) & (position // 2 < excess[graph[lone]])).nonzero().view(-1)
+    if max_size > 0:
+        second = second[size[lone[second]] + size[lone[second - 1]] <= max_size]
     target[lone[second]] = lone[second - 1]
 
 

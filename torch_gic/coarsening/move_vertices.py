@@ -13,7 +13,7 @@ LEAST = 1e-9  # of its weight, what a cluster must keep: below that, the weight 
 
 OPS.define(
     "move_vertices(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr, Tensor offset,"
-    " Tensor cluster, SymInt num_iterations) -> Tensor"
+    " Tensor cluster, SymInt num_iterations, SymInt max_size=0) -> Tensor"
 )
 
 
@@ -27,6 +27,7 @@ def move_vertices(
     offset: Tensor,
     cluster: Tensor,
     num_iterations: int,
+    max_size: int = 0,
 ) -> Tensor:
     r"""Lowers the weighted cut :math:`J = \sum_c \mathrm{cut}_c / s_c` (:func:`merge_clusters`) by moving vertices.
 
@@ -52,11 +53,14 @@ def move_vertices(
         offset (torch.Tensor): Where the clusters of each graph begin, and end.
         cluster (torch.Tensor): The cluster of each vertex at the start.
         num_iterations (int): The highest number of iterations; it ends earlier when no vertex wants to move.
+        max_size (int, optional): The number of vertices up to which a cluster takes others; 0: any. (default: :obj:`0`)
 
     Shapes:
         - **output:** the cluster of each vertex :math:`(|\mathcal{V}|)`
     """
-    return torch.ops.torch_gic.move_vertices(row, col, weight, vertex_weight, rank, ptr, offset, cluster, num_iterations)
+    return torch.ops.torch_gic.move_vertices(
+        row, col, weight, vertex_weight, rank, ptr, offset, cluster, num_iterations, max_size
+    )
 
 
 @register_reference("move_vertices")
@@ -70,6 +74,7 @@ def reference(
     offset: Tensor,
     cluster: Tensor,
     num_iterations: int,
+    max_size: int = 0,
 ) -> Tensor:
     """One iteration for all graphs at once."""
     between = row != col
@@ -87,6 +92,10 @@ def reference(
 
         mass_left = mass[cluster] - vertex_weight
         useful = ~inside & (mass_left > LEAST * mass[cluster])[vertex]
+        room = torch.full_like(cluster, MOST_TOGETHER)
+        if max_size > 0:
+            room = max_size - torch.bincount(cluster, minlength=num_clusters)
+            useful &= room[to] > 0
         vertex, to, link = vertex[useful], to[useful], link[useful]
         origin, d, w = cluster[vertex], degree[vertex], vertex_weight[vertex]
         change = on_grid(
@@ -101,7 +110,7 @@ def reference(
         if wish.numel() == 0:
             break
         vertex, origin, to, change, link = (value[wish] for value in (vertex, origin, to, change, link))
-        chosen = _choose(vertex, origin, to, change, link, rank, degree, own, vertex_weight, cut, mass)
+        chosen = _choose(vertex, origin, to, change, link, rank, degree, own, vertex_weight, cut, mass, room)
         cluster[vertex[chosen]] = to[chosen]
     return cluster
 
@@ -118,6 +127,7 @@ def _choose(
     vertex_weight: Tensor,
     cut: Tensor,
     mass: Tensor,
+    room: Tensor,
 ) -> Tensor:
     """Which of the wishes come true."""
     # A pair of clusters is served if its best wish is the best of both, among all wishes to and from them.
@@ -141,7 +151,7 @@ def _choose(
     moved, leaving, coming = so_far(vertex_weight[i]), so_far(2 * own[i] - degree[i]), so_far(degree[i] - 2 * link[group])
     left = mass[a] - moved
     objective = on_grid((cut[a] + leaving) / left + (cut[b] + coming) / (mass[b] + moved))
-    possible = left > LEAST * mass[a]
+    possible = (left > LEAST * mass[a]) & (position < room[b])
     last = position[possible][lowest((objective[possible], position[possible]), slot[possible], served.numel())]
     return group[position <= last[slot]]
 

@@ -128,9 +128,7 @@ class Fields:
         edge_index = None if self.edge_index is None else self.edge_index.to(*args, **kwargs)
         return replace(self, index=index, weight=weight, rowptr=rowptr, edge_index=edge_index)
 
-    def check(
-        self, num_sources: int, num_nodes: int, edge_index: Tensor | None, num_scales: int, settings: str
-    ) -> None:
+    def check(self, num_sources: int, num_nodes: int, edge_index: Tensor | None, num_scales: int, settings: str) -> None:
         """Refuses to be used for another graph, or by a layer with other settings.
 
         Looks at values only if ``edge_index`` is another tensor than the one that the fields were made of.

@@ -29,9 +29,18 @@ from torch_gic.kernels.triton.graph_blocks import (
 
 
 def merge_clusters(
-    row: Tensor, col: Tensor, weight: Tensor, vertex_weight: Tensor, rank: Tensor, ptr: Tensor, offset: Tensor
+    row: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    vertex_weight: Tensor,
+    rank: Tensor,
+    ptr: Tensor,
+    offset: Tensor,
+    max_size: int = 0,
 ) -> Tensor:
     """See :func:`torch_gic.coarsening.merge_clusters`."""
+    if max_size > 0:  # partitions of one large graph, which is in no block
+        return reference(row, col, weight, vertex_weight, rank, ptr, offset, max_size)
     if rank.numel() == 0:
         return rank.clone()
     size = ptr.diff()

@@ -22,8 +22,11 @@ def move_vertices(
     offset: Tensor,
     cluster: Tensor,
     num_iterations: int,
+    max_size: int = 0,
 ) -> Tensor:
     """See :func:`torch_gic.coarsening.move_vertices`."""
+    if max_size > 0:  # partitions of one large graph, which is in no block
+        return reference(row, col, weight, vertex_weight, rank, ptr, offset, cluster, num_iterations, max_size)
     moved = cluster.clone(memory_format=torch.contiguous_format)
     if rank.numel() == 0:
         return moved
