@@ -10,6 +10,8 @@ from torch_geometric import EdgeIndex
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_sparse, to_edge_index
 
+MOST_GRAPHS = 10_000_000  # without nodes
+
 
 def as_edge_list(
     edge_index: Tensor | SparseTensor,
@@ -94,6 +96,8 @@ def count_graphs(batch: Tensor, edge_index: Tensor, influence: Tensor | None = N
     lowest, highest, *wrong = torch.stack([*batch.aminmax(), crosses.to(batch.dtype), unknown.to(batch.dtype)]).tolist()
     if lowest < 0:
         raise ValueError(f"Expected 'batch' to be non-negative (got a minimum of {lowest})")
+    if highest >= MOST_GRAPHS + batch.numel():  # memory is taken for every graph up to the last
+        raise ValueError(f"Expected 'batch' to number graphs from 0 on (got {highest} as the number of one)")
     if wrong[0]:
         raise ValueError("Expected every edge of 'edge_index' to stay inside one graph of 'batch' (got edges between graphs)")
     if wrong[1]:

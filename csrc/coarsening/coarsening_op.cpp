@@ -211,6 +211,9 @@ Tensor merge_clusters_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_w
   graphs.for_each([&](int64_t g, const Loop& loop) {
     merge_clusters(graphs.graph(g), graphs.first(g), graphs.num_clusters(g), max_size, loop, clusters);
   });
+  STD_TORCH_CHECK(
+      max_size > 0 || std::find(clusters, clusters + graphs.num_nodes(), -1) == clusters + graphs.num_nodes(),
+      "Expected a symmetric adjacency and different ranks (got others: no two clusters agree)");
   return cluster;
 }
 

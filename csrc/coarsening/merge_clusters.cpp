@@ -202,7 +202,7 @@ void merge_clusters(const ClusterGraph& graph, int64_t first, int64_t num_cluste
     std::vector<int32_t> label(level.size());
     int32_t size = 0;
     for (int64_t a = 0; a < level.size(); ++a) label[a] = target[a] == a ? size++ : -1;
-    if (size == level.size()) break;  // no two fit
+    if (size == level.size()) break;  // no two fit; of a graph that is not symmetric, no two agree
     for (int64_t a = 0; a < level.size(); ++a) label[a] = label[target[a]];
     for (int32_t& c : of) c = label[c];
     level = contract(level, label, size, loop);

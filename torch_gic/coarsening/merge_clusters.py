@@ -104,6 +104,8 @@ def reference(
         label = (stays.cumsum(0) - 1)[target]
         count = int(stays.sum())
         if count == key.numel():
+            if max_size == 0:
+                raise ValueError("Expected a symmetric adjacency and different ranks (got others: no two clusters agree)")
             break  # no two fit
         cluster, graph, mass, size = label[cluster], graph[stays], total_in(mass, label, count), total_in(size, label, count)
         key = key.new_full((count,), LAST).scatter_reduce(0, label, key, "amin")

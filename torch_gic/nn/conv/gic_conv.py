@@ -7,20 +7,21 @@ import math
 import torch
 from torch import Tensor
 from torch.nn.parameter import Parameter
-from torch_geometric.nn import Linear, MessagePassing
+from torch_geometric.nn import Linear
 from torch_geometric.typing import PairTensor, SparseTensor
 from torch_geometric.utils import is_sparse
 
 from torch_gic._checks import check_at_least, check_features
 from torch_gic.fields import AnyFields, Fields, bipartite_fields, receptive_fields
 from torch_gic.nn.conv.bounded_norm import BoundedNorm
+from torch_gic.nn.conv.explain import ExplainableConv
 from torch_gic.nn.conv.gaussian_filter import GaussianFilter
 
 # Training may take a scale anywhere, and weights of directed graphs may be anything: infinite ones would make zeros NaN.
 HEAVIEST = 1e12
 
 
-class GICConv(MessagePassing):
+class GICConv(ExplainableConv):
     r"""The Gaussian-induced convolution operator from the
     `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
 
@@ -192,6 +193,7 @@ class GICConv(MessagePassing):
     ) -> Fields:
         """The receptive fields with the settings of this layer, which ``forward`` takes as ``fields``."""
         source, target = _pair(x)
+        edge_weight = self.masked_weight(edge_index, edge_weight)
         if source is not target:
             if self.num_scales != 1:
                 raise ValueError(
@@ -220,6 +222,8 @@ class GICConv(MessagePassing):
         edge_index: Tensor | SparseTensor | None,
     ) -> Fields:
         """The fields as an object, refused if they are of another graph or of other settings than those of this layer."""
+        if self.explain and self._edge_mask is not None:
+            raise ValueError("Expected no 'fields' of a layer that is explained: they were made without the edge mask")
         source, target = _pair(x)
         size = source.size(0), target.size(0)
         fields = Fields.of(fields, size)

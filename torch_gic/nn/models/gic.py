@@ -99,6 +99,8 @@ class GIC(NodeLevel):
         self.classifier = torch.nn.ModuleList()
         channels, read = in_channels, 0
         layers = parse_architecture(architecture)
+        # Not asked from the layers, which may be wrapped: by torch.compile, checkpointing or FSDP.
+        self.convolves = [kind == "C" for kind, size in layers if kind in "CP" and size is not None]
         components = iter(components_of(layers, num_components))
         reads = readout == "all" and any(size is None for _, size in layers)
         for kind, size in layers:
@@ -174,7 +176,7 @@ class GIC(NodeLevel):
                 and only what it depends on. Loaders that sample put their seeds first and tell their number as
                 :obj:`data.batch_size`. (default: all)
         """
-        count = sum(not isinstance(layer, GICConv) for layer in self.layers)
+        count = len(self.layers) - sum(self.convolves)
         if clusters is not None and len(clusters) != count:
             raise ValueError(f"Expected 'clusters' to hold those of {count} coarsenings (got {len(clusters)})")
         if batch is None:
@@ -188,13 +190,15 @@ class GIC(NodeLevel):
         if num_seeds is not None:
             return self._classify(self._convolve_seeds(x, edge_index, edge_weight, batch, fields, num_seeds))
         levels, remaining = [], iter(clusters or ())
-        for layer, norm in zip(self.layers, self.norms, strict=True):
-            if isinstance(layer, GICConv):
-                # Once for all convolutions up to the next coarsening.
-                fields = (
-                    layer.fields(x, edge_index, edge_weight, batch) if fields is None else layer.checked(fields, x, edge_index)
-                )
-                x = self._activate(norm, layer(x, edge_index, fields=fields))
+        layers: Any = self.layers
+        for layer, norm, convolves in zip(layers, self.norms, self.convolves, strict=True):
+            if convolves:
+                if fields is None and layer.explain:  # each layer has a mask of its own
+                    x = layer(x, edge_index, edge_weight, batch)
+                else:  # once for all convolutions up to the next coarsening
+                    fields = self._fields(layer, x, edge_index, edge_weight, batch, fields=fields)
+                    x = layer(x, edge_index, fields=fields)
+                x = self._activate(norm, x)
                 levels.append((x, batch))
             else:
                 given = {} if clusters is None else {"cluster": next(remaining)}
@@ -221,7 +225,8 @@ class GIC(NodeLevel):
         def start(layer: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
             layer.init_from_data(*args, **options, **kwargs)
 
-        hooks = [m.register_forward_pre_hook(start, with_kwargs=True) for m in self.layers if isinstance(m, GICConv)]
+        convs = (layer for layer, convolves in zip(self.layers, self.convolves, strict=True) if convolves)
+        hooks = [conv.register_forward_pre_hook(start, with_kwargs=True) for conv in convs]
         try:
             with torch.no_grad():
                 self(batch.x, batch.edge_index, batch.edge_weight, batch.batch, batch_size=batch.num_graphs)

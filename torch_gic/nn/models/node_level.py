@@ -40,7 +40,7 @@ class NodeLevel(torch.nn.Module):
         if num_seeds > x.size(0):
             raise ValueError(f"Expected 'num_seeds' to be at most the {x.size(0)} nodes (got {num_seeds})")
         if len(self.layers) > 0:
-            fields = self._fields(x, edge_index, edge_weight, batch, fields=fields)
+            fields = self._fields(self.layers[0], x, edge_index, edge_weight, batch, fields=fields)
             for layer, norm, part in zip(
                 self.layers, self.norms, trim_fields(fields, num_seeds, len(self.layers)), strict=True
             ):
@@ -76,7 +76,7 @@ class NodeLevel(torch.nn.Module):
         device, training = next(self.parameters()).device, self.training
         self.eval()
         try:
-            whole = self._fields(x, edge_index, edge_weight, fields=fields) if len(self.layers) > 0 else None
+            whole = self._fields(self.layers[0], x, edge_index, edge_weight, fields=fields) if len(self.layers) > 0 else None
             for layer, norm in zip(self.layers, self.norms, strict=True):
                 assert whole is not None
                 parts = []
@@ -92,10 +92,10 @@ class NodeLevel(torch.nn.Module):
         if self.graph_level:  # an architecture that coarsens ends in a P too
             raise ValueError(f"Expected {name} of a network without any P, which has outputs for nodes (got {self!r})")
 
-    def _fields(self, x: Tensor, edge_index: Any, *graph: Any, fields: Any) -> Fields:
-        """The fields of all convolutions of a network without any ``P``."""
-        first: Any = self.layers[0]
-        return first.fields(x, edge_index, *graph) if fields is None else first.checked(fields, x, edge_index)
+    @staticmethod
+    def _fields(layer: Any, x: Tensor, edge_index: Any, *graph: Any, fields: Any) -> Fields:
+        """Those of a convolution, which all of the same graph share."""
+        return layer.fields(x, edge_index, *graph) if fields is None else layer.checked(fields, x, edge_index)
 
     def _activate(self, norm: torch.nn.Module, x: Tensor) -> Tensor:
         if isinstance(norm, torch.nn.Identity):
