@@ -11,12 +11,12 @@ from setuptools import setup
 
 
 def compile_flags() -> list[str]:
-    """The flags of torch_gic/kernels/library.py, read without importing it: it needs torch, and torch may be absent."""
-    tree = ast.parse(Path(__file__).with_name("torch_gic").joinpath("kernels", "library.py").read_text())
+    """The flags of torch_gic/kernels/compile.py, read without importing it: it needs torch, and torch may be absent."""
+    tree = ast.parse(Path(__file__).with_name("torch_gic").joinpath("kernels", "compile.py").read_text())
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "COMPILE_FLAGS":
             return ast.literal_eval(node.value)
-    raise RuntimeError("torch_gic/kernels/library.py has no COMPILE_FLAGS")
+    raise RuntimeError("torch_gic/kernels/compile.py has no COMPILE_FLAGS")
 
 
 def extension() -> dict:

@@ -45,7 +45,7 @@ def run(folder, **environment):
 def copy_package(folder):
     """The Python of the package, set to compile without optimisation: faster, and what is optimised is tested elsewhere."""
     shutil.copytree(ROOT / "torch_gic", folder / "torch_gic", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    library = folder / "torch_gic" / "kernels" / "library.py"
+    library = folder / "torch_gic" / "kernels" / "compile.py"
     library.write_text(library.read_text().replace('"-O3"', '"-O0"'))
 
 
@@ -92,11 +92,42 @@ def test_compiled_at_first_use_and_found_again(pure, reference):
     cpu, reason, op, cluster, _, _ = run(pure, TORCH_GIC_CACHE=pure / "cache")
     assert cpu == "compiled at first use", reason
     assert op.startswith("C++")
-    (library,) = (pure / "cache").iterdir()
+    (library,) = (pure / "cache").glob("*.so")
     before = library.stat().st_mtime_ns
     assert run(pure, TORCH_GIC_CACHE=pure / "cache")[0] == "compiled at first use"
     assert library.stat().st_mtime_ns == before
     assert cluster == reference[3]
+    assert (pure / "cache").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_cache_that_others_can_write_to_is_not_used(pure, reference):
+    """What is planted there would be executed."""
+    cache = pure / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    cpu, reason, _, cluster, _, _ = run(pure, TORCH_GIC_CACHE=cache)
+    assert cpu == "reference"
+    assert "others can write to the cache folder" in reason
+    assert cluster == reference[3]
+    assert not any(cache.iterdir())
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_eight_processes_compile_once(pure, tmp_path):
+    log, compiler = tmp_path / "log", tmp_path / "counting"
+    compiler.write_text(f'#!/bin/sh\ncase " $* " in *" -shared "*) echo once >> {log};; esac\nexec c++ "$@"\n')
+    compiler.chmod(0o755)
+    environment = os.environ | {"PYTHONPATH": str(pure), "TORCH_GIC_CACHE": str(pure / "cache"), "CXX": str(compiler)}
+    command = [sys.executable, "-c", "import torch_gic; print(torch_gic.backend_info().cpu)"]
+    processes = [subprocess.Popen(command, env=environment, cwd=pure, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    assert {process.communicate()[0].strip() for process in processes} == {"compiled at first use"}
+    assert log.read_text().splitlines() == ["once"]
+    (library,) = (pure / "cache").glob("*.so")
+    library.write_bytes(library.read_bytes()[:10_000])  # would crash whoever loads it
+    assert subprocess.run(command, env=environment, cwd=pure, capture_output=True, text=True).returncode == 0
+    assert library.stat().st_size > 10_000
+    assert len(log.read_text().splitlines()) == 2
 
 
 @needs_compiler

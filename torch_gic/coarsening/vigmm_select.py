@@ -81,7 +81,7 @@ def reference(
     batch, influence = batch[order], influence[order].double()
     size = torch.bincount(batch, minlength=num_graphs)
     # 0.07 * 100 is a little more than 7 in floating point.
-    num_clusters = (size.double() * ratio * (1 - 1e-12)).ceil().long() if count is None else size.clamp(max=count)
+    num_clusters = (size.double() * (ratio * (1 - 1e-12))).ceil().long() if count is None else size.clamp(max=count)
     if max_size > 0 and bool((num_clusters * max_size < size).any()):
         which = int((num_clusters * max_size < size).nonzero()[0])
         nodes, clusters = int(size[which]), int(num_clusters[which])

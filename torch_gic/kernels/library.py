@@ -8,16 +8,10 @@ the same names, and Triton kernels for GPUs. So a kernel that is missing is no e
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import shlex
-import shutil
 import subprocess
-import sys
-import tempfile
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,21 +19,24 @@ from typing import Any, TypeVar
 import torch
 from torch.autograd import forward_ad
 
-PACKAGE = Path(__file__).parents[1]
+from torch_gic.kernels.compile import PACKAGE, compiled_library, forget
+
 OPS = torch.library.Library("torch_gic", "DEF")
 F = TypeVar("F", bound=Callable[..., Any])
 REFERENCES: dict[str, Callable[..., Any]] = {}
-FAILED_ON_GPU: dict[str, str] = {}  # what was said
-# What both builds (setup.py and the one at first use) pass to the compiler. The floor of the stable ABI is torch 2.10.
-COMPILE_FLAGS = [
-    "-O3",
-    "-g0",
-    "-fvisibility=hidden",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-Wno-psabi",
-    "-DTORCH_TARGET_VERSION=0x020a000000000000",
+CPU_KERNELS = [  # what a compiled library registers
+    "adjacency_powers",
+    "bounded_norm",
+    "bounded_norm_backward",
+    "gaussian_encode",
+    "gaussian_encode_backward",
+    "undirected_graph",
+    "structural_rank",
+    "merge_clusters",
+    "move_vertices",
+    "vigmm",
 ]
+FAILED_ON_GPU: dict[str, str] = {}  # what was said
 
 
 @dataclass(frozen=True)
@@ -80,12 +77,22 @@ def load_kernels() -> Kernels:
     if not reasons:
         reasons.append("no extension was compiled at installation")
     try:
-        library = _compile()
-        torch.ops.load_library(library)
+        library = compiled_library()
+        try:
+            torch.ops.load_library(library)
+        except OSError:  # once more, from the sources
+            forget(library)
+            library = compiled_library()
+            torch.ops.load_library(library)
+        if missing := [name for name in CPU_KERNELS if not has_kernel(name, "CPU")]:
+            forget(library)
+            raise RuntimeError(f"{library.name} lacks {', '.join(missing)}")
         return Kernels("compiled at first use", library, "; ".join(reasons))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         reasons.append(f"compiling at first use failed ({_first_line(error)})")
-    return Kernels("reference", reason="; ".join(reasons))
+    reason = "; ".join(reasons)
+    warnings.warn(f"torch_gic: no compiled kernels, which makes layers several times slower: {reason}", stacklevel=2)
+    return Kernels("reference", reason=reason)
 
 
 def _wanted() -> str:
@@ -162,54 +169,6 @@ def is_transformed() -> bool:
 
 def has_kernel(name: str, key: str) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(f"torch_gic::{name}", key)
-
-
-def _compile() -> Path:
-    """Compiles ``csrc`` with the system's C++ compiler, or finds the result of an earlier time in the cache."""
-    if sys.platform == "win32":
-        raise RuntimeError("not supported on Windows")
-    sources = PACKAGE / "csrc"
-    if not sources.is_dir():
-        sources = PACKAGE.parent / "csrc"  # a checkout
-    files = sorted(sources.rglob("*.cpp"))
-    if not files:
-        raise RuntimeError(f"no C++ sources under {sources}")
-    compiler = shutil.which(os.environ.get("CXX", "c++"))
-    if compiler is None:
-        raise RuntimeError(f"no C++ compiler: {os.environ.get('CXX', 'c++')} not found")
-
-    torch_path = Path(torch.__file__).parent
-    command = [compiler, *COMPILE_FLAGS, "-std=c++20", "-fPIC", f"-I{torch_path / 'include'}"]
-    command += shlex.split(os.environ.get("CXXFLAGS", ""))
-    key = hashlib.sha256(f"{command} {torch.__version__}".encode())
-    for file in sorted((*files, *sources.rglob("*.h"))):
-        key.update(file.read_bytes())
-    command.append(f"-I{sources}")  # not part of the key: the same sources elsewhere make the same library
-    library = _cache_folder() / f"torch_gic-{key.hexdigest()[:16]}.so"
-    if not library.exists():
-        print("torch_gic: compiling its CPU kernels, once (up to a minute)", file=sys.stderr)
-        with tempfile.TemporaryDirectory(dir=library.parent) as folder, ThreadPoolExecutor() as pool:
-            objects = [Path(folder) / f"{file.stem}.o" for file in files]
-            jobs = [[*command, "-c", str(file), "-o", str(out)] for file, out in zip(files, objects, strict=True)]
-            list(pool.map(_run, jobs))
-            output = Path(folder) / library.name
-            libraries = [f"-L{torch_path / 'lib'}", "-lc10", "-ltorch_cpu"]
-            _run([*command, "-shared", *map(str, objects), *libraries, "-o", str(output)])
-            output.replace(library)  # atomic: another process sees all of it or nothing
-    return library
-
-
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip() or f"{command[0]} ended with status {done.returncode}")
-
-
-def _cache_folder() -> Path:
-    base = os.environ.get("TORCH_GIC_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "torch_gic"
-    folder = Path(base)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _first_line(error: BaseException) -> str:
