@@ -56,6 +56,14 @@ def test_cluster_training(tmp_path):
     assert out.count("test accuracy") == 2
 
 
+def test_explain(tmp_path):
+    pytest.importorskip("captum")
+    pytest.importorskip("networkx")
+    out = run("explain.py", "--quick", cwd=tmp_path)
+    assert "the strongest edge joins the marked nodes in" in out
+    assert is_picture(tmp_path / "explain.png")
+
+
 def test_tu_classification(archive, tmp_path):
     settings = ["--dataset", "RINGS", "--data-url", archive, "--epochs", 3, "--num-scales", 2]
     settings += ["--num-components", 2, "--architecture", "C(4)-P(0.5)-C(4)-P-FC(4)"]
