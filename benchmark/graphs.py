@@ -77,7 +77,7 @@ class Graphs:
             field_index, positions = self.fields.take(graphs, shift)
             # Sorted by node inside each graph, and so in a row of graphs.
             rowptr = pointers(field_index[1], int(size.sum()))
-            settings = int(size.sum()), edge_index.size(1), self.made.settings
+            settings = int(size.sum()), edge_index, self.made.settings
             fields = Fields(field_index, self.made.weight[positions], rowptr, *settings)
         batch = torch.arange(graphs.numel()).repeat_interleave(size)
         return GraphBatch(self.x[_ranges(self.node_start[graphs], size)], edge_index, batch, self.y[graphs], fields)
