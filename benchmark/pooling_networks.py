@@ -145,6 +145,7 @@ def make_network(network, pooler, in_channels, num_classes, hidden, ratio, reado
         layers = [(pools.pop(0) if isinstance(layer, VIGMMPool) else layer, norm) for layer, norm in layers]
     else:
         layers = [(layer, norm) for layer, norm in layers if not isinstance(layer, VIGMMPool)]
+        model.convolves = [True] * len(layers)
     model.layers, model.norms = (torch.nn.ModuleList(part) for part in zip(*layers, strict=True))
     return model
 
