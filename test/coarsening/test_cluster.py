@@ -138,3 +138,18 @@ def test_cluster_data(tmp_path):
 
 def test_is_public():
     assert {"cluster", "Cluster"} <= set(torch_gic.__all__)
+
+
+def test_a_graph_number_of_a_billion_is_refused():
+    """Memory is taken for every graph up to the last."""
+    with pytest.raises(ValueError, match="'batch' to number graphs from 0 on .got 1000000000 as the number of one"):
+        cluster(random_edges(6, 5), 2, batch=torch.full((6,), 10**9))
+
+
+def test_merging_ends_for_an_adjacency_that_is_not_symmetric():
+    row, col = torch.tensor([0, 1, 2]), torch.tensor([1, 2, 0])
+    weight, rank = torch.tensor([3.0, 2.0, 1.0]).double(), torch.zeros(3, dtype=torch.long)
+    arguments = row, col, weight, torch.ones(3).double(), rank, torch.tensor([0, 3])
+    for implementation, count in ((merge_clusters, torch.tensor([1])), (merge_reference, torch.tensor([0, 1]))):
+        with pytest.raises((RuntimeError, ValueError), match="Expected a symmetric adjacency and different ranks"):
+            implementation(*arguments, count)

@@ -187,3 +187,8 @@ EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 def test_bad_input(error, message, arguments):
     with pytest.raises(error, match=message):
         receptive_fields(**{"edge_index": EDGES} | arguments)
+
+
+def test_too_many_scales():
+    with pytest.raises(ValueError, match=r"'num_scales' to be at most 1024 .got 4611686018427387904"):
+        receptive_fields(torch.tensor([[0], [1]]), num_scales=2**62)

@@ -153,6 +153,8 @@ def test_exported(graphs, tmp_path):
     for data in (batch, others):
         inputs = data.x, data.edge_index, data.edge_weight, data.batch
         torch.testing.assert_close(program(*inputs), model(*inputs))
+    without_edges = batch.x, batch.edge_index[:, :0], batch.edge_weight[:0], batch.batch
+    torch.testing.assert_close(program(*without_edges), model(*without_edges))
 
 
 def test_loader_with_stored_fields_and_empty_graphs():
