@@ -26,9 +26,7 @@ def _gin(in_channels, out_channels, about):
     """GIN's own network of two layers."""
     norm = BatchNorm(out_channels, allow_single_element=True)
     return GINConv(
-        torch.nn.Sequential(
-            Linear(in_channels, out_channels), norm, torch.nn.ReLU(), Linear(out_channels, out_channels)
-        )
+        torch.nn.Sequential(Linear(in_channels, out_channels), norm, torch.nn.ReLU(), Linear(out_channels, out_channels))
     )
 
 

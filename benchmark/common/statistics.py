@@ -41,9 +41,7 @@ def holm(comparisons):
     if not tested:
         return dict(comparisons)
     corrected = multipletests([found.p for found in tested.values()], method="holm")[1]
-    return comparisons | {
-        name: found._replace(p=float(p)) for (name, found), p in zip(tested.items(), corrected, strict=True)
-    }
+    return comparisons | {name: found._replace(p=float(p)) for (name, found), p in zip(tested.items(), corrected, strict=True)}
 
 
 def spread(values):

@@ -28,8 +28,14 @@ def parse_args():
 
     add("--datasets", "names in the TU collection or of MoleculeNet", nargs="+", default=["Letter-high"])
     networks = ["GIC", "GIC, C = 1", "PNA", "GIN"]
-    parser.add_argument("--networks", nargs="+", choices=NETWORKS, metavar="NETWORK", default=networks,
-                        help=f"of: {'; '.join(NETWORKS)} (default: {'; '.join(networks)})")
+    parser.add_argument(
+        "--networks",
+        nargs="+",
+        choices=NETWORKS,
+        metavar="NETWORK",
+        default=networks,
+        help=f"of: {'; '.join(NETWORKS)} (default: {'; '.join(networks)})",
+    )
     add("--features", "; ".join(f"{name}: {text}" for name, text in FEATURES.items()), choices=FEATURES, default="all")
     add("--trials", "settings to try; 1: the default ones, and no trial is run", type=int, default=4)
     add("--folds", "to test", nargs="+", type=int, choices=folds, default=folds)

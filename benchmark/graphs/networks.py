@@ -154,8 +154,7 @@ PRINTED = {
     "GIC.as_printed": _printed_gic(GIC.as_printed),
     **{f"GIC, K = C = {size}": _printed_gic(num_scales=size, num_components=size) for size in SIZES},
     **{
-        f"GIC.as_printed, K = C = {size}": _printed_gic(GIC.as_printed, num_scales=size, num_components=size)
-        for size in SIZES
+        f"GIC.as_printed, K = C = {size}": _printed_gic(GIC.as_printed, num_scales=size, num_components=size) for size in SIZES
     },
     **{f"GIC, N = {depth}": _printed_gic(architecture=text.format(ratio=0.5)) for depth, text in DEPTHS.items()},
     **{

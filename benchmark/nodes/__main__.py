@@ -22,8 +22,13 @@ QUICK = {"datasets": ["Cora"], "networks": ["GICConv", "GCN"], "trials": 1, "run
 
 def parse_args():
     parser = make_parser("nodes", __doc__)
-    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=["Cora", "CiteSeer", "PubMed"],
-                        help="(default: Cora CiteSeer PubMed)")
+    parser.add_argument(
+        "--datasets",
+        nargs="+",
+        choices=DATASETS,
+        default=["Cora", "CiteSeer", "PubMed"],
+        help="(default: Cora CiteSeer PubMed)",
+    )
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), help="(default: all)")
     parser.add_argument("--trials", type=int, default=3, help="settings to try in each run (default: %(default)s)")
     parser.add_argument("--runs", nargs="+", type=int, choices=range(RUNS), default=list(range(RUNS)), help="(default: all)")
