@@ -1,4 +1,4 @@
-"""One layer of each network, by the name that PyG or this package gives it: of peers and of ours, for graphs and nodes alike."""
+"""One layer of each network, by the name that PyG or this package gives it, for graphs and nodes alike."""
 
 from typing import NamedTuple
 

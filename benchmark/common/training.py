@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from sklearn.metrics import root_mean_squared_error, roc_auc_score
+from sklearn.metrics import roc_auc_score, root_mean_squared_error
 
 METRICS = ("accuracy", "ROC AUC", "RMSE")
 

@@ -4,7 +4,7 @@ The launches themselves are recorded, and what would be launched is compiled ahe
 a kernel needs more registers than there are (spills), or adds by atomics, whose order nobody knows.
 """
 
-import argparse
+import itertools
 import re
 import subprocess
 import sys
@@ -22,8 +22,9 @@ from triton.compiler import ASTSource
 from torch_gic.coarsening import cut_kernel, structural_rank, undirected_graph
 from torch_gic.kernels.triton import KERNELS, gpu
 
-from ..speed.layers import COMPONENTS, SCALES
+from ..common.arguments import make_parser
 from ..common.tables import print_table
+from ..speed.layers import COMPONENTS, SCALES
 
 TARGETS = {
     "sm_80": GPUTarget("cuda", 80, 32),  # A100
@@ -38,6 +39,7 @@ TYPES = {
 }
 CHANNELS = (64, 128)
 NODES = (64, 512)  # of a graph that is coarsened: a common one, and the largest that gets a program
+QUICK_LAUNCHES = 4
 FILES = ("ptx", "cubin", "amdgcn", "hsaco")
 
 
@@ -140,14 +142,15 @@ def has_atomics(compiled):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmark.gpu.compile", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser("gpu.compile", __doc__)
     parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS), help="(default: all)")
     parser.add_argument("--output", type=Path, help=f"folder for the {', '.join(FILES)} files (default: none are kept)")
+    parser.add_argument("--quick", action="store_true", help="one target and the first kernels only")
     args = parser.parse_args()
+    if args.quick:
+        args.targets = args.targets[:1]
     rows, errors = {}, []
-    for name, launch in named_launches():
+    for name, launch in itertools.islice(named_launches(), QUICK_LAUNCHES if args.quick else None):
         if name in rows:
             continue
         rows[name] = [name]

@@ -4,13 +4,13 @@ Nothing is measured here. Bytes are those between memory and processor if all th
 the other times ("at best"), or if every entry fetches what belongs to its member from memory ("at worst").
 """
 
-import argparse
 import math
 from itertools import product
 from typing import NamedTuple
 
-from ..speed.layers import COMPONENTS, SCALES
+from ..common.arguments import make_parser
 from ..common.tables import print_table
+from ..speed.layers import COMPONENTS, SCALES
 
 # By the data sheets of NVIDIA: bytes/s; flops/s without matrix units, and of these for dense products in three TF32 parts.
 DEVICES = {
@@ -103,11 +103,10 @@ def print_training_step(costs):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmark.gpu.cost", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser("gpu.cost", __doc__)
     parser.add_argument("--entries", type=float, default=22, help="of a field (default: 22, as in NCI1)")
     parser.add_argument("--degree", type=float, default=3, help="of a node, its self-loop counted (default: 3, as in NCI1)")
+    parser.add_argument("--quick", action="store_true", help="changes nothing: it takes a second")
     args = parser.parse_args()
     for d, components in product((64, 128), (COMPONENTS, 1)):
         title = f"A field entry: d = {d}, K = {SCALES}, C = {components}, {args.entries:g} entries per field, float32"

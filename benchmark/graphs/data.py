@@ -82,7 +82,7 @@ class Graphs:
             fields = receptive_fields(
                 self.edges.index, num_nodes=self.graph.numel(), num_scales=num_scales, max_neighbors=max_neighbors
             )
-            self.made = {settings: (fields, _Pairs(fields.index, self.graph, self.y.size(0)))}
+            self.made[settings] = fields, _Pairs(fields.index, self.graph, self.y.size(0))
         self.fields = None if num_scales is None else self.made[settings]
 
     def about(self, training):

@@ -1,4 +1,4 @@
-"""The networks of the benchmarks of graphs, by name: GIC and its variants, its peers, poolings, and what the paper compares with.
+"""The networks of the benchmarks of graphs, by name: GIC, its variants and peers, poolings, and what the paper compares with.
 
 Each is a factory of the graphs, the numbers of the training graphs, and the `Shape`. The body follows a two-layer encoder, the
 same for all. The networks of the paper's tables have the printed widths instead, and no encoder.

@@ -9,7 +9,6 @@ What has been measured is kept in the output folder, and a run that was stopped 
 scikit-learn, torch-geometric-pool and torch-cluster, and are left out without them.
 """
 
-import argparse
 import warnings
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from tqdm import tqdm
 
 import torch_gic
 
-from ..common.arguments import add_data_arguments
+from ..common.arguments import RESULTS, add_data_arguments, make_parser
 from ..common.measure import Results
 from .contenders import print_missing, versions
 from .cut import measure_cut
@@ -27,6 +26,7 @@ from .precision import measure_precision
 from .reach import measure_reach
 from .time import measure_time
 
+QUICK = {"datasets": ["MUTAG"], "parts": ["cut", "time", "precision"], "threads": [1], "rounds": 1, "cut_nodes": 500}
 DATASETS = ["MUTAG", "ENZYMES", "PROTEINS", "NCI1", "IMDB-BINARY", "REDDIT-BINARY"]
 PARTS = {
     "cut": measure_cut,
@@ -38,9 +38,7 @@ PARTS = {
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmark.pooling", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser("pooling", __doc__)
     parser.add_argument("--datasets", nargs="+", default=DATASETS, help="names in the TU collection (default: %(default)s)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure (default: all)")
     parser.add_argument(
@@ -55,11 +53,14 @@ def parse_args():
         "--nodes", nargs="+", type=int, default=[10**e for e in range(2, 7)], help="of growth (default: 100 to a million)"
     )
     parser.add_argument("--time-limit", type=int, default=120, help="seconds for one measurement of growth (default: 120)")
+    parser.add_argument("--quick", action="store_true", help="cut, time and precision on a few graphs, in results/quick")
     add_data_arguments(parser)
-    parser.add_argument(
-        "--output", type=Path, default=Path("results"), help="folder of pooling.json and pooling.png (default: results)"
-    )
+    parser.add_argument("--output", type=Path, help="folder of pooling.json and pooling.png (default: benchmark/results)")
     args = parser.parse_args()
+    if args.quick:
+        vars(args).update(QUICK)
+        args.trained_graphs = 1
+    args.output = args.output or (Path("results/quick") if args.quick else RESULTS)
     for name in ("rounds", "trained_graphs", "cut_nodes"):
         value = getattr(args, name)
         if value is not None and value < 1:

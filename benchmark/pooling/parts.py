@@ -4,7 +4,6 @@ Prints the edges between parts and the time of both, on a grid, a power-law grap
 has at most 1.1 times the mean number of nodes. Needs pymetis.
 """
 
-import argparse
 import statistics
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch_geometric.utils import coalesce, remove_self_loops
 
 from torch_gic import cluster
 
+from ..common.arguments import make_parser
 from ..common.tables import print_table
 from .contenders import available
 from .growth import grid, power_law
@@ -75,7 +75,7 @@ def compare(name, args):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser("pooling.parts", __doc__)
     parser.add_argument("--graphs", nargs="+", choices=GRAPHS, default=GRAPHS, help="(default: all)")
     parser.add_argument("--nodes", type=int, default=10_000, help="of the grid and the power law (default: %(default)s)")
     parser.add_argument("--parts", type=int, default=100, help="(default: %(default)s)")

@@ -6,10 +6,10 @@ from ..graphs.molecules import MOLECULES
 from ..graphs.networks import PEERS, POOLED, VARIANTS
 from .collect import tested_graphs, tested_nodes
 
-GRAPHS_TEXT = """All behind the same two-layer encoder, with the same trials (learning rate, width, layers, dropout), judged by a fold that is
-never tested. Each of the other folds is tested once, at the epoch that validation graphs chose. Difference: GIC less the
-network, with the interval of 95 % (corrected resampled t-test, Nadeau and Bengio 2003), and p after Holm over all tests of
-this table. Seconds are of an epoch, the least over the folds, one thread, on a machine that was busy with other runs too."""
+GRAPHS_TEXT = """All behind the same two-layer encoder, with the same trials (learning rate, width, layers, dropout), judged by
+a fold that is never tested. Each of the other folds is tested once, at the epoch that validation graphs chose. Difference: GIC
+less the network, with the interval of 95 % (corrected resampled t-test, Nadeau and Bengio 2003), and p after Holm over all
+tests of this table. Seconds are of an epoch, the least over the folds, one thread, on a machine busy with other runs too."""
 
 
 def scores(folds, scale=100):
@@ -124,5 +124,5 @@ def write_nodes(folder):
     if not rows:
         yield "Not run: `python -m benchmark.nodes`, see [the plan](PLAN.md)."
         return
-    yield "In each run validation nodes choose the trial and the epoch. One split, or few nodes shared by all: nothing is tested."
+    yield "In each run validation nodes choose the trial and the epoch. Runs share most of their nodes: nothing is tested."
     yield markdown(["", "network", "test", "to the best peer", "s / epoch", "parameters", "runs", "epochs", "trials"], rows)

@@ -8,7 +8,6 @@ of different rows, or different runs, are not.
 What has been measured is kept in the output folder, and a run that was stopped goes on from there.
 """
 
-import argparse
 import warnings
 from pathlib import Path
 
@@ -21,13 +20,13 @@ import torch_gic
 from torch_gic import receptive_fields
 from torch_gic.fields.adjacency_powers import reference as fields_reference
 
-from .growth import measure_entry_memory, measure_growth
-from .layers import COMPONENTS, GIN, PNA, SCALES, WIDE, WIDTHS, kernel_calls, layer_steps, sparse_powers, wide_steps
-from .conv_plot import plot
-from ..common.arguments import add_data_arguments
+from ..common.arguments import RESULTS, add_data_arguments, make_parser
 from ..common.data import load_tu
 from ..common.measure import Results, median_times, peak_megabytes
 from ..common.tables import print_table
+from .conv_plot import plot
+from .growth import measure_entry_memory, measure_growth
+from .layers import COMPONENTS, GIN, PNA, SCALES, WIDE, WIDTHS, kernel_calls, layer_steps, sparse_powers, wide_steps
 
 NODES, EDGES = 2708, 5278  # of Cora
 OWN_FIELDS = "receptive_fields"
@@ -97,7 +96,7 @@ def measure_wide(args, results, progress):
         torch.set_num_threads(threads)
         measured[f"threads: {threads}"] = results.get(f"wide/{threads}", times)
     title = f"{NODES} nodes, {2 * EDGES} edges, {WIDE[0]} to {WIDE[1]} channels: a training step"
-    print_ratios(title, measured, ("GCNConv",))
+    print_ratios(title, measured, ("GCN",))
 
 
 def measure_kernels(args, results, progress):
@@ -153,9 +152,7 @@ PARTS = {
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmark.speed.conv", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser("speed.conv", __doc__)
     parser.add_argument(
         "--datasets",
         nargs="+",
@@ -169,12 +166,11 @@ def parse_args():
     parser.add_argument("--graphs", type=int, default=32, help="graphs in a batch (default: 32)")
     parser.add_argument("--quick", action="store_true", help="layers on MUTAG and a wide graph, one thread, three rounds")
     add_data_arguments(parser)
-    parser.add_argument(
-        "--output", type=Path, default=Path("results"), help="folder of conv.json and conv.png (default: results)"
-    )
+    parser.add_argument("--output", type=Path, help="folder of conv.json and conv.png (default: benchmark/results)")
     args = parser.parse_args()
     if args.quick:
         vars(args).update(QUICK)
+    args.output = args.output or (Path("results/quick") if args.quick else RESULTS)
     if args.device == "cuda":
         if not torch.cuda.is_available():
             parser.error("Expected a GPU for --device cuda (got a PyTorch that finds none)")

@@ -1,8 +1,8 @@
 """The picture of the convolution benchmark."""
 
+from ..common.picture import pyplot
 from .growth import STEP
 from .layers import GIN, OURS
-from ..common.picture import pyplot
 
 
 def plot(values, path):
@@ -32,7 +32,7 @@ def _plot_layers(axis, layers):
         ratios = [times[name] / times[GIN] for times in shown.values()]
         axis.plot(ratios, marker, label=name, markersize=10 if name == OURS else 6)
     axis.axhline(1, color="black", linewidth=1, label=GIN)
-    axis.set(yscale="log", ylabel="time of a training step, times GINConv", title=f"one layer, {threads} threads\n")
+    axis.set(yscale="log", ylabel="time of a training step, times GIN", title=f"one layer, {threads} threads\n")
     axis.set_xticks(range(len(shown)), [label.split(" x ")[1].replace(" to ", "\n→") for _, label in shown], fontsize=8)
     datasets = [dataset for dataset, _ in shown]
     for dataset in dict.fromkeys(datasets):

@@ -1,11 +1,10 @@
 """How long does an epoch of training take, and where does the time go? One command, two kinds of tables.
 
-The default GIC, the same with one component, the paper's network (K = C = 7), and GIN and PNA of three layers of the same
-widths. Batches are cut out of the data set as part of the epoch; receptive fields of the input graphs are computed before it,
-once. All networks take turns in every round, and medians are compared.
+The default GIC, the same with one component, the paper's network (K = C = 7), and GIN and PNA, all of three layers of 128
+channels behind the same encoder. Batches are cut out of the data set as part of the epoch; receptive fields of the input
+graphs are computed before it, once. All networks take turns in every round, and medians are compared.
 """
 
-import argparse
 import statistics
 import time
 from collections import Counter
@@ -14,21 +13,16 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 from tqdm import tqdm
 
-from ..common.arguments import add_data_arguments
-from .experiments import Setting, Source, load_setting
-from .graph_networks import NETWORKS
+from ..common.arguments import add_data_arguments, make_parser
 from ..common.measure import describe_machine
 from ..common.tables import print_table
-from .training import RECIPES, train
+from ..common.training import Recipe, loss_of, train
+from ..graphs.data import load_graphs
+from ..graphs.networks import NETWORKS, Shape, field_settings
 
 BASE = "GIN"  # what all others are compared with
-CONTENDERS = {  # by the name of the table: the network, and what is not its default
-    "GIC": ("GIC", {}),
-    "GIC, C = 1": ("GIC", {"num_components": 1}),
-    "GIC.as_printed": ("GIC-printed", {}),
-    BASE: (BASE, {}),
-    "PNA": ("PNA", {}),
-}
+CONTENDERS = ["GIC", "GIC, C = 1", "GIC.as_printed", BASE, "PNA"]
+SHAPE = Shape(width=128)
 QUICK_GRAPHS, QUICK_ROUNDS = 200, 1
 STAGES = {  # by the beginning of the name of an operation, the outermost counts
     "batches": ("batches",),
@@ -40,33 +34,33 @@ STAGES = {  # by the beginning of the name of an operation, the outermost counts
 }
 
 
-class Batches:
-    """The graphs, with a mark in the profile where batches are made."""
-
-    def __init__(self, graphs):
-        self.graphs = graphs
-
-    def batch(self, numbers):
-        with record_function("batches"):
-            return self.graphs.batch(numbers)
-
-
 def epochs(args):
     """An epoch of each network as a function without arguments, by name."""
-    recipe = RECIPES["default"]._replace(batch_size=args.batch_size)
-    source, calls = Source(args.root, args.data_url, None), {}
-    for name, (network, options) in CONTENDERS.items():
-        setting = Setting(args.dataset, network, False, 1, **options)
-        graphs = load_setting(source, setting)
-        chosen = torch.arange(graphs.y.numel())[: QUICK_GRAPHS if args.quick else None]
-        graphs.scale(chosen)
-        torch.manual_seed(0)
-        calls[name] = epoch(NETWORKS[network](graphs, chosen, setting), Batches(graphs), chosen, recipe)
-    return calls
+    graphs = load_graphs(args, args.dataset)
+    chosen = torch.arange(graphs.y.numel())[: QUICK_GRAPHS if args.quick else None]
+    graphs.scale(chosen)
+    return {name: epoch(name, graphs, chosen, args.batch_size) for name in CONTENDERS}
 
 
-def epoch(model, graphs, chosen, recipe):
-    return lambda: list(train(model, graphs, chosen, recipe, 1, seed=0))
+def epoch(name, graphs, chosen, batch_size):
+    torch.manual_seed(0)
+    model = NETWORKS[name](graphs, chosen, SHAPE)
+
+    def batches():
+        for part in chosen[torch.randperm(chosen.numel())].split(batch_size):
+            with record_function("batches"):
+                batch = graphs.batch(part)
+            yield batch
+
+    def loss(data):
+        return loss_of(model(data), data.y, graphs.metric), data.size
+
+    def run():
+        graphs.use_fields(*settings)  # kept from the first time on, as long as the next network has the same
+        train(model, batches, loss, lambda: (0.0, 0.0), Recipe(epochs=1))
+
+    settings = field_settings(model)
+    return run
 
 
 def median_seconds(calls, rounds):
@@ -97,9 +91,7 @@ def stages(run):
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmark.speed.epoch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser("speed.epoch", __doc__)
     parser.add_argument("--dataset", default="NCI1", help="name in the TU collection (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="epochs of each, after one to warm up (default: %(default)s)")

@@ -4,9 +4,9 @@ import torch
 
 from torch_gic import Fields, GICConv, receptive_fields
 
-from .layers import COMPONENTS, SCALES
 from ..common.measure import exponent, median_times, peak_megabytes
 from ..common.tables import print_table
+from .layers import COMPONENTS, SCALES
 
 STEP = "training step, 32 to 32"
 ENTRIES = [round(10**e) for e in (4, 4.5, 5, 5.5, 6, 6.5, 7)]

@@ -3,17 +3,16 @@
 from functools import partial
 
 import torch
-from torch_geometric.nn import ChebConv, GATv2Conv, GCNConv, GINConv, GMMConv, PNAConv, SAGEConv
+from torch_geometric.nn import GCNConv
 from torch_geometric.utils import degree
 
-from torch_gic import GICConv, receptive_fields
+from torch_gic import GIC, GICConv, receptive_fields
+
+from ..common.layers import LAYERS, About, convolve, pseudo_coordinates
 
 SCALES = COMPONENTS = 7  # of the paper
 WIDTHS = ((38, 64), (64, 128), (128, 256))
-OURS, SINGLE, PRINTED, GIN, PNA = "GICConv", "GICConv, C = 1", "GICConv as printed", "GINConv", "PNAConv"
-PNA_AGGREGATORS = ["mean", "min", "max", "std"]
-PNA_SCALERS = ["identity", "amplification", "attenuation"]
-AS_PRINTED = {"hidden_channels": None, "root_weight": False, "scale": 1.0, "train_scale": False}
+OURS, SINGLE, PRINTED, GIN, PNA = "GICConv", "GICConv, C = 1", "GICConv of GIC.as_printed", "GIN", "PNA"
 WIDE = 1433, 64  # channels of Cora
 
 
@@ -21,25 +20,32 @@ def layer_steps(batch, in_channels, out_channels):
     """A training step of each layer on the same nodes, by name. Fields are given, as they are made once per data set."""
     torch.manual_seed(0)
     x = torch.randn(batch.num_nodes, in_channels, requires_grad=True)
-    edges = batch.edge_index
+    edges, about = batch.edge_index, About(torch.bincount(degree(batch.edge_index[1], batch.num_nodes).long()))
     near, far = (receptive_fields(edges, num_nodes=batch.num_nodes, num_scales=k) for k in (1, SCALES))
-    pseudo = torch.rand(edges.size(1), 2)
-    histogram = torch.bincount(degree(edges[1], batch.num_nodes).long())
-    sizes = in_channels, out_channels
-    mlp = torch.nn.Linear(*sizes), torch.nn.ReLU(), torch.nn.Linear(out_channels, out_channels)
-    layers = {
-        GIN: (GINConv(torch.nn.Sequential(*mlp)), (edges,), {}),
-        PNA: (PNAConv(*sizes, PNA_AGGREGATORS, PNA_SCALERS, histogram), (edges,), {}),
-        OURS: (GICConv(*sizes), (edges,), {"fields": near}),
-        SINGLE: (GICConv(*sizes, num_components=1), (edges,), {"fields": near}),
-        f"{OURS}, fields each time": (GICConv(*sizes), (edges,), {}),
-        PRINTED: (GICConv(*sizes, COMPONENTS, SCALES, **AS_PRINTED), (edges,), {"fields": far}),
-        "GraphSAGE": (SAGEConv(*sizes), (edges,), {}),
-        "GATv2Conv": (GATv2Conv(in_channels, out_channels // 4, heads=4), (edges,), {}),
-        "GMMConv": (GMMConv(*sizes, dim=2, kernel_size=5), (edges, pseudo), {}),
-        "ChebConv": (ChebConv(*sizes, K=3), (edges,), {}),
+    pseudo = pseudo_coordinates(edges, batch.num_nodes, None)
+    calls = {
+        name: _Peer(make(in_channels, out_channels, about), edges, pseudo) for name, make in LAYERS.items() if name != OURS
     }
-    return {name: partial(step, layer, x, *arguments) for name, (layer, *arguments) in layers.items()}
+    printed = GIC.as_printed(in_channels, out_channels, architecture=f"C({out_channels})").layers[0]
+    ours = {
+        OURS: (GICConv(in_channels, out_channels), {"fields": near}),
+        SINGLE: (GICConv(in_channels, out_channels, num_components=1), {"fields": near}),
+        f"{OURS}, fields each time": (GICConv(in_channels, out_channels), {}),
+        PRINTED: (printed, {"fields": far}),
+    }
+    steps = {name: partial(step, layer, x, (edges,), given) for name, (layer, given) in ours.items()}
+    return {name: partial(step, layer, x, (), {}) for name, layer in calls.items()} | steps
+
+
+class _Peer(torch.nn.Module):
+    """A layer with what it takes beside the features."""
+
+    def __init__(self, layer, edges, pseudo):
+        super().__init__()
+        self.layer, self.edges, self.pseudo = layer, edges, pseudo
+
+    def forward(self, x):
+        return convolve(self.layer, x, self.edges, self.pseudo)
 
 
 def wide_steps(data):
@@ -47,7 +53,7 @@ def wide_steps(data):
     x = data.x.clone().requires_grad_()
     fields = receptive_fields(data.edge_index, num_nodes=data.num_nodes)
     layers = {
-        "GCNConv": (GCNConv(*WIDE, cached=True), {}),
+        "GCN": (GCNConv(*WIDE, cached=True), {}),
         OURS: (GICConv(*WIDE), {"fields": fields}),
         SINGLE: (GICConv(*WIDE, num_components=1), {"fields": fields}),
     }

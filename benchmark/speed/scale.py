@@ -1,4 +1,4 @@
-"""Does GIC work on large graphs? Growth exponents, throughputs and memory, in three parts.
+"""Does GIC work on large graphs? Growth exponents, throughputs and memory, in four parts.
 
 fields: receptive fields of power-law graphs up to a million nodes: time and memory, and the exponents they grow with. Time
 is that of the processor, so that other programs do not look like growth: of the program itself, and of the system, which
@@ -6,12 +6,12 @@ hands out memory, once it is too much to be kept from one call to the next.
 samples: training on samples of 25 and 10 neighbours around 512 seeds, on a planted graph of the size and degree of Reddit:
 GIC and GraphSAGE, of two layers each, get the same samples. Both compute only what the seeds depend on. Memory is what is held
 beside the graph: sampler, networks, optimisers and batches, all together.
+clusters: cluster-wise training of both on a smaller planted graph.
 ranks: `examples/ddp.py` on one and on two processes of one thread each.
 
 What was measured is kept in scale.json of the output folder, and is not measured again.
 """
 
-import argparse
 import os
 import re
 import resource
@@ -30,10 +30,12 @@ from tqdm import tqdm
 from torch_gic import GIC, Fields, receptive_fields, walk_counts
 from torch_gic.fields import trim_fields
 
+from ..common.arguments import RESULTS, make_parser
 from ..common.measure import Results, exponent, resident_peak
 from ..common.tables import print_table
+from ..pooling.growth import power_law
+from .clusters import print_clusters
 from .made_graphs import CLASSES, EDGES, FEATURES, NODES, planted_graph
-from .growth import power_law
 
 SIZES = [round(10**e) for e in (4, 4.5, 5, 5.5, 6)]
 QUICK_SIZES = [1000, 2000, 4000]
@@ -42,7 +44,7 @@ MAX_NEIGHBORS = 32
 SHORT = 1.0  # seconds; calls are repeated while they take less in all, and the shortest counts
 NEIGHBORS, SEEDS, CHANNELS = [25, 10], 512, 64
 RANK_BATCH = 512  # graphs or seeds of all processes together: with few, they mostly wait for each other
-PARTS = ["fields", "samples", "ranks"]
+PARTS = ["fields", "samples", "clusters", "ranks"]
 
 
 def measure_fields(size, num_scales):
@@ -211,20 +213,24 @@ def print_ranks(args, results):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmark.speed.scale", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser("speed.scale", __doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="(default: all)")
     parser.add_argument("--quick", action="store_true", help="small graphs, to see that it works")
     parser.add_argument("--batches", type=int, help="batches of the part 'samples' (default: an epoch)")
     parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("results"), help="folder of scale.json (default: %(default)s)")
+    parser.add_argument("--output", type=Path, help="folder of scale.json (default: benchmark/results)")
     args = parser.parse_args()
+    args.output = args.output or (Path("results/quick") if args.quick else RESULTS)
     if args.batches is not None and args.batches < 1:
         parser.error(f"Expected --batches to be at least 1 (got {args.batches})")
     torch.set_num_threads(args.threads)
-    results = Results(args.output / ("scale-quick.json" if args.quick else "scale.json"), threads=args.threads)
-    for part, show in (("fields", print_fields), ("samples", print_samples), ("ranks", print_ranks)):
+    results = Results(args.output / "scale.json", threads=args.threads)
+    for part, show in (
+        ("fields", print_fields),
+        ("samples", print_samples),
+        ("clusters", print_clusters),
+        ("ranks", print_ranks),
+    ):
         if part in args.parts:
             show(args, results)
 
