@@ -74,7 +74,7 @@ def _gic(make=GIC, ratio=RATIO, **options):
     """GIC behind the encoder; what is not said is the default of the class."""
 
     def network(graphs, training, shape):
-        body = make(shape.width, graphs.num_outputs, architecture(shape, ratio), dropout=shape.dropout, **options)
+        body = make(shape.width, graphs.num_outputs, architecture=architecture(shape, ratio), dropout=shape.dropout, **options)
         return Encoded(Encoder(graphs.num_features, shape.width), body)
 
     return network
