@@ -32,7 +32,7 @@ test: $(VENV)/test
 
 test-gpu: $(VENV)/triton
 	$(BIN)/pytest test/gpu
-	$(BIN)/python -m benchmark.gpu_compile
+	$(BIN)/python -m benchmark.gpu.compile
 
 test-slow: $(VENV)/test
 	$(BIN)/pytest -m slow

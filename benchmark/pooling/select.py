@@ -75,10 +75,10 @@ class MetisSelect(PartitionSelect):
         for first, n, k in zip(cumsum(size)[:-1].tolist(), size.tolist(), num_clusters.tolist(), strict=True):
             begin, end = int(start[first]), int(start[first + n])
             graph = (start[first : first + n + 1] - begin, neighbor[begin:end] - first, weight[begin:end])
-            xadj, adjncy, eweights = (part.tolist() for part in graph)
+            rows, neighbors, weights = (part.tolist() for part in graph)
             part = list(range(n)) if k == n else [0] * n
             if 1 < k < n:
-                _, part = pymetis.part_graph(k, xadj=xadj, adjncy=adjncy, eweights=eweights, recursive=True)
+                _, part = pymetis.part_graph(k, pymetis.CSRAdjacency(rows, neighbors), eweights=weights, recursive=True)
             parts.append(_fill_empty(torch.tensor(part), k))
         return torch.cat(parts)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ..common.arguments import RESULTS, make_parser
-from .collect import tested_graphs
+from .collect import graph_results
 from .paper import write_paper
 from .peers import write_graphs, write_molecules, write_nodes, write_parts
 from .pictures import PICTURES
@@ -19,7 +19,7 @@ def make_report(folder):
     parts = [HEAD.replace("FOLDER", folder.name)]
     for write in (write_graphs, write_parts, write_molecules, write_nodes):
         parts += write(folder)
-    if tested_graphs(folder):
+    if graph_results(folder):
         parts += ["## Pictures", *(f"![{caption}]({folder.name}/{name})" for name, (caption, _) in PICTURES.items())]
     return "\n\n".join([*parts, *write_paper(folder)]) + "\n"
 

@@ -11,7 +11,7 @@ def files(folder, kind):
     return {path.stem: read_lines(path) for path in sorted((folder / kind).glob("*.jsonl"))}
 
 
-def tested_graphs(folder):
+def graph_results(folder):
     """Of each data set and network: {fold: result} of the settings that its trials chose, and these settings. With features
     other than all, the name of the data set says so. Of several numbers of epochs the largest counts."""
     collected = {}
@@ -48,7 +48,7 @@ def _chosen(runs):
     return (folds, wanted, len(trials) or 1, tested[0][1]["epochs"]) if folds else None
 
 
-def tested_nodes(folder):
+def node_results(folder):
     """Of each data set and network: {run: result} of the trial that validation chose, the number of trials, and the epochs."""
     collected = {}
     for dataset, lines in files(folder, "nodes").items():

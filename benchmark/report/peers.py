@@ -4,7 +4,7 @@ from ..common.statistics import LEVEL, compare, holm, mean_and_spread
 from ..common.tables import markdown
 from ..graphs.molecules import MOLECULES
 from ..graphs.networks import PEERS, POOLED, VARIANTS
-from .collect import tested_graphs, tested_nodes
+from .collect import graph_results, node_results
 
 GRAPHS_TEXT = """All behind the same two-layer encoder, with the same trials (learning rate, width, layers, dropout), judged by
 a fold that is never tested. Each of the other folds is tested once, at the epoch that validation graphs chose. Difference: GIC
@@ -62,7 +62,7 @@ def verdict(collected, peer):
 
 
 def write_graphs(folder):
-    collected = {name: cells for name, cells in tested_graphs(folder).items() if name not in MOLECULES}
+    collected = {name: cells for name, cells in graph_results(folder).items() if name not in MOLECULES}
     yield "## Graphs: GIC beside its peers"
     table = graph_table(collected, ["GIC", *PEERS])
     if table is None:
@@ -80,7 +80,7 @@ def write_graphs(folder):
 
 def write_parts(folder):
     yield "## Does each part of GIC pay?"
-    collected = {name: cells for name, cells in tested_graphs(folder).items() if name not in MOLECULES}
+    collected = {name: cells for name, cells in graph_results(folder).items() if name not in MOLECULES}
     table = graph_table(collected, [*VARIANTS, *POOLED])
     changed = any(network in cells for cells in collected.values() for network in [*list(VARIANTS)[1:], *POOLED])
     if not changed:
@@ -92,7 +92,7 @@ def write_parts(folder):
 
 def write_molecules(folder):
     yield "## Molecules"
-    collected = {name: cells for name, cells in tested_graphs(folder).items() if name in MOLECULES}
+    collected = {name: cells for name, cells in graph_results(folder).items() if name in MOLECULES}
     rows = []
     for dataset, cells in collected.items():
         scale = 1 if MOLECULES[dataset] == "RMSE" else 100
@@ -110,7 +110,7 @@ def write_molecules(folder):
 def write_nodes(folder):
     yield "## Nodes: GICConv beside its peers"
     rows = []
-    for dataset, networks in tested_nodes(folder).items():
+    for dataset, networks in node_results(folder).items():
         means = {network: sum(r["test"] for r in runs.values()) / len(runs) for network, (runs, *_) in networks.items()}
         peers = {network: mean for network, mean in means.items() if not network.startswith("GIC")}
         best = max(peers, key=peers.get) if peers else None

@@ -3,14 +3,14 @@
 from ..common.picture import pyplot
 from ..graphs.molecules import MOLECULES
 from ..graphs.networks import PEERS, VARIANTS
-from .collect import tested_graphs
+from .collect import graph_results
 from .peers import comparisons
 
 BASES = ("GIC, C = 1", "GIN", "PNA", "GraphSAGE", "GATv2", "GMMConv", "GCN")
 
 
 def collected_of(folder):
-    return {name: cells for name, cells in tested_graphs(folder).items() if name not in MOLECULES}
+    return {name: cells for name, cells in graph_results(folder).items() if name not in MOLECULES}
 
 
 def draw_intervals(folder, path):

@@ -31,7 +31,7 @@ def mixed_colors(responsibility):
     return (responsibility.float() @ colors).clamp(0, 1)
 
 
-def draw_letter(ax, points, edge_index, colors="black", size=20, width=1.5):
+def draw_letter(ax, points, edge_index, colors="black", size, width=1.5):
     for source, target in edge_index.t().tolist():
         ax.plot(*points[[source, target]].t(), color="black", lw=width, solid_capstyle="round", zorder=2)
     ax.scatter(*points.t(), color=colors, s=size, zorder=3, edgecolor="black", linewidth=0.5)
@@ -61,9 +61,9 @@ def draw_components(ax, model):
     responsibility = components(model, torch.stack([x.flatten(), y.flatten()], dim=1))
     colors = mixed_colors(responsibility).view(rows, columns, 3)
     ax.imshow(0.35 + 0.65 * colors.numpy(), extent=BOX, origin="lower", interpolation="bilinear")
-    points, strokes = LETTERS["A"]
+    points, strokes = LETTERS["K"]
     draw_letter(ax, torch.tensor(points, dtype=torch.float), torch.tensor(strokes).t(), "white", 60, 2.5)
-    ax.set(title="what the components see:\neach a place", xticks=[], yticks=[])
+    ax.set(title="what the components see:\neach a place of the plane", xticks=[], yticks=[])
 
 
 def draw_curves(ax, curves):
@@ -117,7 +117,7 @@ def draw_parts(figure):
         cut = part[edges[0]] != part[edges[1]]
         for chosen, color, width in ((~cut, "0.75", 0.8), (cut, "black", 1.4)):
             ax.add_collection(LineCollection(points[edges[:, chosen].t()].numpy(), colors=color, linewidths=width))
-        ax.scatter(*points.t(), c=part, cmap="tab10", s=22, zorder=3)
+        ax.scatter(*points.t(), c=part, cmap="tab10", s=14, zorder=3)
         ax.set(title=f"{name}: {int(cut.sum())} edges cut", xticks=[], yticks=[], aspect="equal")
         print(f"{name}: {int(cut.sum())} of {len(cut)} edges between {NUM_PARTS} parts of at most {largest} nodes")
     figure.suptitle("a graph in equal parts: few edges between them (black)")
@@ -129,12 +129,12 @@ def draw(model, drawings, curves, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure = plt.figure(figsize=(15, 9), layout="constrained")
-    upper, lower = figure.subfigures(2, 1, height_ratios=(1.15, 1))
+    figure = plt.figure(figsize=(15, 8.4), layout="constrained")
+    upper, lower = figure.subfigures(2, 1, height_ratios=(1.6, 1))
     letters, seen, right = upper.subfigures(1, 3, width_ratios=(2.1, 0.9, 1.6))
     draw_letters(letters, model, drawings)
     draw_components(seen.subplots(), model)
     draw_curves(right.subplots(), curves)
-    draw_parts(lower)
+    draw_parts(lower.subfigures(1, 3, width_ratios=(1, 2, 1))[1])
     figure.savefig(path, dpi=80)
     plt.close(figure)
