@@ -106,7 +106,9 @@ def test_planted_graph():
 def test_scale(call, monkeypatch, tmp_path):
     monkeypatch.setattr(scale, "QUICK_SIZES", [100, 200])
     monkeypatch.setattr(scale, "SHORT", 0.0)
-    out = call("benchmark.speed.scale", "--quick", "--parts", "fields", "samples", "clusters", "--batches", 1, "--output", tmp_path)
+    out = call(
+        "benchmark.speed.scale", "--quick", "--parts", "fields", "samples", "clusters", "--batches", 1, "--output", tmp_path
+    )
     # Of the time with the system's: how the kernel divides so short a time between the two is not exact.
     assert len(re.findall(r"^exponent +\S+ +-?[\d.]+ ", out, re.MULTILINE)) == 2
     path = tmp_path / "scale.json"

@@ -31,7 +31,7 @@ def mixed_colors(responsibility):
     return (responsibility.float() @ colors).clamp(0, 1)
 
 
-def draw_letter(ax, points, edge_index, colors="black", size, width=1.5):
+def draw_letter(ax, points, edge_index, colors="black", size=20, width=1.5):
     for source, target in edge_index.t().tolist():
         ax.plot(*points[[source, target]].t(), color="black", lw=width, solid_capstyle="round", zorder=2)
     ax.scatter(*points.t(), color=colors, s=size, zorder=3, edgecolor="black", linewidth=0.5)
