@@ -45,7 +45,7 @@ class Letters(InMemoryDataset):
 
     Example:
         >>> from torch_gic.datasets import Letters
-        >>> Letters(28)[0]
+        >>> Letters(28, faults=0)[0]
         Data(x=[5, 2], edge_index=[2, 10], y=[1])
     """
 

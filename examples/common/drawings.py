@@ -31,27 +31,24 @@ def mixed_colors(responsibility):
     return (responsibility.float() @ colors).clamp(0, 1)
 
 
-def draw_letter(ax, points, edge_index, colors="black", size=20, width=1.5):
+def draw_letter(ax, points, edge_index, color="black", colors="white", size=20, width=1.5):
     for source, target in edge_index.t().tolist():
-        ax.plot(*points[[source, target]].t(), color="black", lw=width, solid_capstyle="round", zorder=2)
-    ax.scatter(*points.t(), color=colors, s=size, zorder=3, edgecolor="black", linewidth=0.5)
+        ax.plot(*points[[source, target]].t(), color=color, lw=width, solid_capstyle="round", zorder=2)
+    if size:
+        ax.scatter(*points.t(), color=colors, s=size, zorder=3, edgecolor="black", linewidth=0.5)
 
 
 def draw_letters(figure, model, drawings):
-    """Above a letter as it is meant, below it a drawing of it, whose points have the colours of their components."""
-    axes = figure.subplots(4, 7)
-    for number, (name, (points, strokes)) in enumerate(LETTERS.items()):
-        row, column = 2 * (number // 7), number % 7
-        clean, drawing = axes[row, column], axes[row + 1, column]
-        draw_letter(clean, torch.tensor(points, dtype=torch.float), torch.tensor(strokes).t(), "black", 6)
-        colors = mixed_colors(components(model, drawings[number].x)).numpy()
-        draw_letter(drawing, drawings[number].x, drawings[number].edge_index, colors, 45)
-        clean.set_ylabel(name, rotation=0, va="center", labelpad=8)
-    for ax in axes.flat:
+    """Each letter as it is meant, in grey, and a drawing of it, whose points have the colours of their components."""
+    axes = figure.subplots(2, 7)
+    for ax, (points, strokes), drawing in zip(axes.flat, LETTERS.values(), drawings, strict=True):
+        clean = torch.tensor(points, dtype=torch.float), torch.tensor(strokes).t()
+        draw_letter(ax, *clean, color="0.88", size=0, width=9)
+        draw_letter(ax, drawing.x, drawing.edge_index, colors=mixed_colors(components(model, drawing.x)).numpy(), size=70)
         ax.set(xlim=BOX[:2], ylim=BOX[2:], xticks=[], yticks=[], aspect="equal")
         for side in ax.spines.values():
             side.set_visible(False)
-    figure.suptitle("letters, and how they are drawn")
+    figure.suptitle("letters (grey), and drawings of them")
 
 
 def draw_components(ax, model):
@@ -62,7 +59,7 @@ def draw_components(ax, model):
     colors = mixed_colors(responsibility).view(rows, columns, 3)
     ax.imshow(0.35 + 0.65 * colors.numpy(), extent=BOX, origin="lower", interpolation="bilinear")
     points, strokes = LETTERS["K"]
-    draw_letter(ax, torch.tensor(points, dtype=torch.float), torch.tensor(strokes).t(), "white", 60, 2.5)
+    draw_letter(ax, torch.tensor(points, dtype=torch.float), torch.tensor(strokes).t(), size=60, width=2.5)
     ax.set(title="what the components see:\neach a place of the plane", xticks=[], yticks=[])
 
 
