@@ -16,6 +16,7 @@ from benchmark.nodes.networks import NETWORKS
 from benchmark.nodes.runs import make_job
 from benchmark.nodes.runs import run as run_job
 from benchmark.report.__main__ import make_report
+from benchmark.report.peers import to_the_best
 from benchmark.speed import scale
 from benchmark.speed.made_graphs import CLASSES, planted_graph
 
@@ -80,6 +81,13 @@ def test_command_resumes(call, source, tmp_path):
     assert "1234.57 ± 0.00" in call("benchmark.nodes.__main__", *arguments)  # what was run is not run again
     assert re.search(r"\| Tolokers \[ROC AUC\] +\| +GICConv +\| +1234.57 ± 0.00", make_report(tmp_path / "out"))
     assert "--trials to be at least 1" in call("benchmark.nodes.__main__", *arguments, "--trials", 0, fails=True)
+
+
+def test_distance_to_the_best_peer():
+    runs = {number: {"test": value} for number, value in enumerate((0.8, 0.9))}  # a deviation of 0.0707
+    assert to_the_best(0.9, 0.85, runs) == "+5.00, at or above"
+    assert to_the_best(0.8, 0.85, runs) == "-5.00, within a deviation"
+    assert to_the_best(0.7, 0.85, runs) == "-15.00, below"
 
 
 def test_validation_chooses():

@@ -68,6 +68,10 @@ def test_scores():
     y, out = torch.tensor([0, 0, 1, 1]), torch.tensor([[0.0, 1.0], [0.0, 2.0], [0.0, 2.0], [0.0, 3.0]])
     assert score_of(out, y, "accuracy") == 0.5
     assert score_of(out, y, "ROC AUC") == 0.875
+    with pytest.raises(ValueError, match="two classes"):
+        score_of(out, torch.ones(4), "ROC AUC")
+    with pytest.raises(ValueError, match="finite outputs"):
+        score_of(out * torch.nan, y, "accuracy")
     assert score_of(torch.tensor([[1.0], [3.0]]), torch.tensor([1.0, 1.0]), "RMSE") == pytest.approx(-(2**0.5))
 
 

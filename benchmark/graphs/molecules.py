@@ -1,5 +1,6 @@
 """Molecules of MoleculeNet by PyG's loader, and the scaffold split. Both need rdkit."""
 
+import random
 from collections import defaultdict
 
 import torch
@@ -27,7 +28,8 @@ def load_molecules(args, name):
 
 def scaffold_split(smiles):
     """Numbers of the molecules to train on, to choose by and to test with. Molecules of one Bemis-Murcko scaffold stay
-    together; the largest groups come first and the rarest scaffolds are tested, so that the test is of new chemistry."""
+    together; the largest groups come first and the rarest scaffolds are tested, so that the test is of new chemistry. Groups of
+    one size come in an order by seed 0: files may be sorted by what is predicted, as that of BACE is."""
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
     groups = defaultdict(list)
@@ -35,7 +37,9 @@ def scaffold_split(smiles):
         groups[MurckoScaffold.MurckoScaffoldSmiles(smiles=text, includeChirality=False)].append(number)
     parts = [], [], []
     bounds = TRAINING * len(smiles), (TRAINING + VALIDATION) * len(smiles)
-    for group in sorted(groups.values(), key=lambda group: (-len(group), group[0])):
+    order = list(groups.values())
+    random.Random(0).shuffle(order)
+    for group in sorted(order, key=len, reverse=True):
         if len(parts[0]) + len(group) <= bounds[0]:
             parts[0].extend(group)
         elif len(parts[0]) + len(parts[1]) + len(group) <= bounds[1]:

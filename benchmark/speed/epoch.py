@@ -23,7 +23,7 @@ from ..graphs.networks import NETWORKS, Shape, field_settings
 BASE = "GIN"  # what all others are compared with
 CONTENDERS = ["GIC", "GIC, C = 1", "GIC.as_printed", BASE, "PNA"]
 SHAPE = Shape(width=128)
-QUICK_GRAPHS, QUICK_ROUNDS = 200, 1
+QUICK_GRAPHS, QUICK_ROUNDS = 64, 1
 STAGES = {  # by the beginning of the name of an operation, the outermost counts
     "batches": ("batches",),
     "optimiser": ("Optimizer.step", "Optimizer.zero_grad"),
@@ -92,13 +92,14 @@ def stages(run):
 
 def parse_args():
     parser = make_parser("speed.epoch", __doc__)
-    parser.add_argument("--dataset", default="NCI1", help="name in the TU collection (default: %(default)s)")
+    parser.add_argument("--dataset", help="name in the TU collection (default: NCI1, or MUTAG with --quick)")
     parser.add_argument("--threads", type=int, default=2, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="epochs of each, after one to warm up (default: %(default)s)")
     parser.add_argument("--batch-size", type=int, default=100, help="graphs per batch (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help=f"to see that it works: one round, {QUICK_GRAPHS} graphs at most")
     add_data_arguments(parser)
     args = parser.parse_args()
+    args.dataset = args.dataset or ("MUTAG" if args.quick else "NCI1")
     if args.rounds < 1:
         parser.error(f"Expected --rounds to be at least 1 (got {args.rounds})")
     return args

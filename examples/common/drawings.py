@@ -45,7 +45,7 @@ def draw_letters(figure, model, drawings):
         clean = torch.tensor(points, dtype=torch.float), torch.tensor(strokes).t()
         draw_letter(ax, *clean, color="0.88", size=0, width=9)
         draw_letter(ax, drawing.x, drawing.edge_index, colors=mixed_colors(components(model, drawing.x)).numpy(), size=70)
-        ax.set(xlim=BOX[:2], ylim=BOX[2:], xticks=[], yticks=[], aspect="equal")
+        ax.set(xlim=BOX[:2], ylim=(BOX[2], BOX[3] + 0.5), xticks=[], yticks=[], aspect="equal")
         for side in ax.spines.values():
             side.set_visible(False)
     figure.suptitle("letters (grey), and drawings of them")
