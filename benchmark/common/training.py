@@ -74,8 +74,8 @@ def loss_of(out, y, metric):
 
 
 def score_of(out, y, metric):
-    """The higher, the better: accuracy, area under the ROC curve, or minus the root of the mean squared error. Outputs that are
-    not finite, and a curve of one class, are errors."""
+    """The higher, the better: accuracy, area under the ROC curve, or minus the root of the mean squared error. Outputs that
+    are not finite, and a curve of one class, are errors."""
     if not out.isfinite().all():
         raise ValueError("Expected finite outputs of the network (got NaN or infinity)")
     if metric == "ROC AUC" and y.unique().numel() < 2:

@@ -28,8 +28,8 @@ def load_molecules(args, name):
 
 def scaffold_split(smiles):
     """Numbers of the molecules to train on, to choose by and to test with. Molecules of one Bemis-Murcko scaffold stay
-    together; the largest groups come first and the rarest scaffolds are tested, so that the test is of new chemistry. Groups of
-    one size come in an order by seed 0: files may be sorted by what is predicted, as that of BACE is."""
+    together; the largest groups come first and the rarest scaffolds are tested, so that the test is of new chemistry. Groups
+    of one size come in an order by seed 0: files may be sorted by what is predicted, as that of BACE is."""
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
     groups = defaultdict(list)

@@ -12,8 +12,8 @@ less the network, with the interval of 95 % (corrected resampled t-test, Nadeau 
 tests of this table. Seconds are of an epoch, the least over the folds, one thread, on a machine busy with other runs too."""
 
 
-PUBLISHED = """Published for the same molecules of HIV and another scaffold split, with edge features (leaderboard of ogbg-molhiv,
-Hu et al. 2020): GCN 76.06 ± 0.97, PNA 79.05 ± 1.32."""
+PUBLISHED = """Published for the same molecules of HIV and another scaffold split, with edge features (leaderboard of
+ogbg-molhiv, Hu et al. 2020): GCN 76.06 ± 0.97, PNA 79.05 ± 1.32."""
 
 
 def scores(folds, scale=100):

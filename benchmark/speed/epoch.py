@@ -99,6 +99,7 @@ def parse_args():
     parser.add_argument("--quick", action="store_true", help=f"to see that it works: one round, {QUICK_GRAPHS} graphs at most")
     add_data_arguments(parser)
     args = parser.parse_args()
+    args.threads = 1 if args.quick else args.threads
     args.dataset = args.dataset or ("MUTAG" if args.quick else "NCI1")
     if args.rounds < 1:
         parser.error(f"Expected --rounds to be at least 1 (got {args.rounds})")
