@@ -209,5 +209,5 @@ def test_info_here():
     info = torch_gic.backend_info()
     assert info.versions["torch"] == torch.__version__
     coarsening = {"undirected_graph", "structural_rank", "merge_clusters", "move_vertices", "vigmm"}
-    assert set(info.ops) == {"receptive_fields", "bounded_norm", "gaussian_encode", *coarsening}
+    assert set(info.ops) == {"receptive_fields", "bounded_norm", "field_mean", "gaussian_encode", *coarsening}
     assert info.cpu in str(info)

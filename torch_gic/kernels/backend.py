@@ -12,6 +12,7 @@ from torch_gic.kernels.library import FAILED_ON_GPU, has_kernel, load_gpu_kernel
 OPERATORS = {
     "receptive_fields": "adjacency_powers",
     "bounded_norm": "bounded_norm",
+    "field_mean": "field_mean",
     "gaussian_encode": "gaussian_encode",
     "undirected_graph": "undirected_graph",
     "structural_rank": "structural_rank",

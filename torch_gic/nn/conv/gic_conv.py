@@ -38,8 +38,10 @@ class GICConv(ExplainableConv):
         \hat{\mathbf{x}} = \mathrm{norm}(\mathbf{x}).
 
     Each field is described by how it would change the means and deviations of a mixture: its first and second moments, split
-    over the components. The mixture sees few channels; the mean :math:`\bar{\mathbf{x}}_i` of :math:`\hat{\mathbf{x}}` over the
-    first field (:func:`~torch_gic.encoding.field_mean`) has all of them. :math:`a_{ijk}` is the weight of node :math:`j` in the :math:`k`-th receptive field of node :math:`i`
+    over the components. The mixture sees few channels. The mean :math:`\bar{\mathbf{x}}_i` of :math:`\hat{\mathbf{x}}` over
+    the first field (:func:`~torch_gic.encoding.field_mean`) has all of them.
+
+    :math:`a_{ijk}` is the weight of node :math:`j` in the :math:`k`-th receptive field of node :math:`i`
     (:func:`~torch_gic.receptive_fields`), :math:`s_k` a scale of these weights, and :math:`\mathrm{norm}` a normalisation that
     also bounds (:class:`~torch_gic.nn.BoundedNorm`): features of any unit and mean can come in, and an outlier cannot take
     over. The ReLU of the paper's Eqn. (4) is left to the model, as in every PyG layer.
@@ -68,9 +70,9 @@ class GICConv(ExplainableConv):
         max_neighbors (int, optional): The largest number of field members per node. (default: :obj:`None`)
         scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
         train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
-        root_weight (bool, optional): Whether to add what is linear, :math:`\mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \,
-            \bar{\mathbf{x}}_i`, and to weigh the many inputs of the filter down beside it, by :math:`1 / K C`.
-            (default: :obj:`True`)
+        root_weight (bool, optional): Whether to add
+            :math:`\mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i`, and to weigh the many inputs of the
+            filter down beside it, by :math:`1 / K C`. (default: :obj:`True`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
@@ -170,7 +172,9 @@ class GICConv(ExplainableConv):
             # The filter has 2 K C times the inputs of the root, much alike. Steps of the same size in all weights, as Adam
             # takes them, would add up to a change of the output that many times as large, and too large.
             dtype = self.lin_root.weight.dtype
-            linear = self.lin_root(root.to(dtype)) + field_mean(self.lin_mean(normalized.to(dtype)), fields)
+            x, narrow = normalized.to(dtype), self.in_channels <= self.out_channels  # the mean of as few channels as possible
+            mean = self.lin_mean(field_mean(x, fields).to(dtype)) if narrow else field_mean(self.lin_mean(x), fields)
+            linear = self.lin_root(root.to(dtype)) + mean
             out = linear + out * (1 / (self.num_scales * self.num_components))  # alpha= of torch.add is lost in Inductor
         return out if torch.is_autocast_enabled(source.device.type) else out.to(source.dtype)
 
