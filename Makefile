@@ -95,7 +95,7 @@ test-wheel:
 	env -i PATH=/nonexistent HOME=/nonexistent CXX=/nonexistent $(abspath $(VENV)-wheel)/bin/python -I test/installed_wheel.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-wheel build dist docs/build *.egg-info quickstart.png coarsening.png
+	rm -rf $(VENV) $(VENV)-wheel build dist docs/build docs/jupyter_execute *.egg-info quickstart.png coarsening.png
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "torch_gic needs Python 3.10 or later")'
