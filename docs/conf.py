@@ -37,6 +37,7 @@ myst_dmath_double_inline = True
 nb_execution_mode = "force"
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
+nb_output_stderr = "remove"  # progress bars, and the message that kernels are compiled
 
 add_module_names = False
 autodoc_member_order = "bysource"

@@ -39,7 +39,7 @@ def plot_field(
         >>> from torch_gic.visualize import plot_field
         >>> path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
         >>> plot_field(receptive_fields(path, num_scales=2), node=0, scale=2).get_title()
-        'Field of node 0, scale 2 of 2: 3 members'
+        'Node 0, scale 2 of 2: 3 members'
     """
     fields = Fields.from_dict(fields) if isinstance(fields, Mapping) else fields
     if not isinstance(fields, Fields) or fields.edge_index is None:
@@ -67,5 +67,5 @@ def plot_field(
     points = ax.scatter(*pos.t(), c=weight, cmap=fading("Blues"), vmin=0, s=90, edgecolors=DARK, linewidths=0.8)
     ax.scatter(*pos[own].t(), s=220, facecolors="none", edgecolors="tab:red", linewidths=2.5)
     ax.figure.colorbar(points, ax=ax, label="weight", shrink=0.7)
-    ax.set_title(f"Field of node {node}, scale {scale} of {fields.num_scales}: {int((weight > 0).sum())} members")
+    ax.set_title(f"Node {node}, scale {scale} of {fields.num_scales}: {int((weight > 0).sum())} members")
     return bare(ax)
