@@ -33,6 +33,15 @@ def test_stage_exists(path):
     assert (ROOT / path).exists()
 
 
+def test_every_folder_is_packaged():
+    settings = (ROOT / "pyproject.toml").read_text()
+    folders = {Path(source).parent for source in SOURCES} | {
+        path.parent.relative_to(ROOT) for path in ROOT.glob("torch_gic/**/__init__.py")
+    }
+    names = {".".join(folder.parts if folder.parts[0] == "torch_gic" else ("torch_gic", *folder.parts)) for folder in folders}
+    assert not [name for name in names if f'"{name}"' not in settings]
+
+
 def test_the_picture_of_the_stages_names_files():
     stages = runpy.run_path(str(ROOT / "docs" / "draw_dataflow.py"))["STAGES"]
     named = [file for *_, files in stages for file in files if file.endswith(".py")]
