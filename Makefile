@@ -9,7 +9,7 @@
 #   make lint        checks style and types
 #   make wheel       builds the sdist and the wheel with compiled kernels into dist, and checks them
 #   make test-wheel  installs that wheel into an empty environment, and uses it there without a compiler
-#   make docs        builds the documentation, offline: docs/build/index.html
+#   make docs        runs the tutorials and builds the documentation, offline: docs/build/index.html
 # WHEELS=folder makes the tests cover torch-scatter, torch-sparse and torch-geometric-pool too, from wheels in that folder.
 
 PYTHON ?= python3
