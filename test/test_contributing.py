@@ -16,21 +16,24 @@ SOURCES = [
 ]
 
 
-def paths_of_stages():
-    """The files and folders that the table of stages names."""
+def stages():
+    """The name of each stage, the files and folders it consists of, and the file to start at."""
     section = (ROOT / "docs" / "architecture.md").read_text().split("\n## The stages\n")[1].split("\n## ")[0]
-    rows = "\n".join(line for line in section.splitlines() if line.startswith("|"))
-    return sorted(set(re.findall(r"`((?:torch_gic|csrc)/[\w/.]+)`", rows)))
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")][2:]
+    return {name.strip(): (re.findall(r"`([\w/.]+)`", paths), first.strip(" `")) for name, _, paths, first in rows}
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_is_in_a_stage(source):
-    assert {source, str(Path(source).parent)} & set(paths_of_stages()), f"docs/architecture.md has no stage for {source}"
+    named = {path for paths, _ in stages().values() for path in paths}
+    assert {source, str(Path(source).parent)} & named, f"docs/architecture.md has no stage for {source}"
 
 
-@pytest.mark.parametrize("path", paths_of_stages())
-def test_stage_exists(path):
-    assert (ROOT / path).exists()
+@pytest.mark.parametrize("stage", stages())
+def test_stage_exists(stage):
+    paths, first = stages()[stage]
+    assert all((ROOT / path).exists() for path in paths)
+    assert any(path.endswith(f"/{first}") or (ROOT / path / first).is_file() for path in paths), first
 
 
 def test_every_folder_is_packaged():
