@@ -1,5 +1,5 @@
 # Everything from a fresh checkout: each command makes its own virtual environment and installs what it needs.
-#   make demo        trains GIC beside GCN and GIN on the embedded data set, offline
+#   make demo        reads drawn letters by GICConv and five other layers, offline
 #   make test        runs the tests
 #   make test-gpu    tests the GPU kernels in Triton's interpreter and compiles them for real GPUs; none is needed
 #   make test-slow   runs the tests that take minutes (TORCH_GIC_DATA: folder or URL of TUDataset zip files)
@@ -32,7 +32,7 @@ test: $(VENV)/test
 
 test-gpu: $(VENV)/triton
 	$(BIN)/pytest test/gpu
-	$(BIN)/python -m benchmark.gpu_compile
+	$(BIN)/python -m benchmark.gpu.compile
 
 test-slow: $(VENV)/test
 	$(BIN)/pytest -m slow

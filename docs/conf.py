@@ -47,8 +47,9 @@ napoleon_numpy_docstring = False
 
 
 def point_to_folders(app, path, docname, source):
-    """benchmark/RESULTS.md links to a folder, which GitHub shows and Sphinx has no page for."""
-    source[0] = source[0].replace("[`results`](results)", "`benchmark/results`")
+    """benchmark/RESULTS.md links to a folder and to the plan, which GitHub shows and Sphinx has no page for."""
+    text = source[0].replace("[`results`](results)", "`benchmark/results`")
+    source[0] = text.replace("[the plan](PLAN.md)", "the plan, `benchmark/PLAN.md`")
 
 
 def setup(app):

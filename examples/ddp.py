@@ -31,7 +31,7 @@ from torch_geometric.loader import DataLoader, NeighborLoader
 from torch_geometric.utils import stochastic_blockmodel_graph
 
 from torch_gic import GIC, ReceptiveFields, walk_counts
-from torch_gic.datasets import NeighborhoodVariation
+from torch_gic.datasets import LETTERS, Letters
 
 CLASSES, NEIGHBORS = 4, [10, 5]
 
@@ -50,12 +50,12 @@ def mean_over_processes(loss, count):
 
 
 class GraphLevel:
-    """Graphs that only the variation of neighbourhoods tells apart."""
+    """Line drawings of letters."""
 
-    architecture, out_channels = "C(16)-P(0.5)-C(16)-P-FC(32)", 2
+    architecture, out_channels = "C(16)-P(0.5)-C(16)-P-FC(32)", len(LETTERS)
 
     def __init__(self, size, seed):
-        self.samples = NeighborhoodVariation(size, seed=seed, pre_transform=ReceptiveFields())
+        self.samples = Letters(size, seed=seed, pre_transform=ReceptiveFields())
         self.in_channels = self.samples.num_features
 
     def loader(self, batch_size, sampler):

@@ -5,7 +5,9 @@ seeds, receptive fields are those of the sampled graph, normalised as in the who
 in the same way. It needs pyg-lib or torch-sparse. `modern` takes whole graphs with fields that were computed once, wider
 layers, and more epochs: nothing is sampled. Features have zero mean and unit variance on the training graphs.
 
-PyG downloads the data, or takes ppi.zip from --data-url. The test score is that of the epoch with the best validation score.
+PyG downloads PPI, or takes ppi.zip from --data-url. `--dataset circuits` trains on another set in the same format, analog
+circuits (Kunal et al., DATE 2020); its gana_ota_ppi_format.zip is always taken from --data-url. The test score is that of the
+epoch with the best validation score.
 """
 
 import argparse
@@ -21,6 +23,7 @@ from torch_geometric.loader import DataLoader, NeighborLoader
 from torch_gic import GIC, ReceptiveFields, walk_counts
 
 NEIGHBORS = [25, 10]
+FILES = {"PPI": "ppi.zip", "circuits": "gana_ota_ppi_format.zip"}
 MIXTURE = {"num_scales": 1, "num_components": 5, "max_neighbors": None}  # the defaults of GICConv
 RECIPES = {
     "paper": {
@@ -70,13 +73,17 @@ class Whole:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", choices=FILES, default="PPI", help="(default: %(default)s)")
     add_arguments(parser, RECIPES)
     args = parse(parser, RECIPES)
+    if args.dataset == "circuits" and not args.data_url:
+        parser.error("Expected --data-url with --dataset circuits: the folder of gana_ota_ppi_format.zip (got none)")
     torch.manual_seed(args.seed)
 
     splits = {"training": "train", "validation": "val", "test": "test"}
     graphs = {
-        part: list(load(lambda name=name: PPI(args.root / "PPI", name), PPI, "ppi.zip", args)) for part, name in splits.items()
+        part: list(load(lambda name=name: PPI(args.root / args.dataset, name), PPI, FILES[args.dataset], args))
+        for part, name in splits.items()
     }
     standardise(itertools.chain(*graphs.values()), torch.cat([graph.x for graph in graphs["training"]]))
     make = Sampled if args.recipe == "paper" else Whole

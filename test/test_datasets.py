@@ -1,53 +1,45 @@
 import pytest
 import torch
-from torch_geometric.utils import degree
 
-from torch_gic.datasets import NUM_LEAVES, NeighborhoodVariation
+from torch_gic.datasets import LETTERS, Letters
 
 
 @pytest.fixture(scope="module")
 def dataset():
-    return NeighborhoodVariation(400)
-
-
-def leaves_of(graph):
-    num_centres = graph.num_nodes // (1 + NUM_LEAVES)
-    return graph.x[num_centres:].view(num_centres, NUM_LEAVES)
+    return Letters(280)
 
 
 def test_is_a_pyg_dataset(dataset):
-    assert str(dataset) == "NeighborhoodVariation(400)"
-    assert dataset.num_classes == 2
-    assert dataset.num_features == 1
-    assert torch.bincount(dataset.y).tolist() == [200, 200]
-    assert dataset[0].is_undirected()
-    again, other = NeighborhoodVariation(400), NeighborhoodVariation(400, seed=1)
+    assert str(dataset) == "Letters(280)"
+    assert dataset.num_classes == len(LETTERS) == 14
+    assert dataset.num_features == 2
+    assert torch.bincount(dataset.y).tolist() == [20] * 14
+    assert all(graph.is_undirected() and not graph.has_self_loops() for graph in dataset)
+    again, other = Letters(280), Letters(280, seed=1)
     assert torch.equal(again.x, dataset.x)
     assert not torch.equal(other.x, dataset.x)
-    with pytest.raises(ValueError, match="'num_graphs' to be at least 2"):
-        NeighborhoodVariation(1)
 
 
-def test_nothing_of_first_order_differs_between_the_classes(dataset):
-    sizes, values, sums, degrees = ([[], []] for _ in range(4))
-    for graph in dataset:
-        label, leaves = int(graph.y), leaves_of(graph)
-        assert leaves.sum(dim=1).abs().max() < 1e-5  # what a centre gets from its leaves: nothing, in both classes
-        sizes[label].append(graph.num_nodes)
-        values[label].append(leaves.abs().sort().values.flatten())
-        sums[label].append(graph.x.sum())
-        degrees[label].append(degree(graph.edge_index[1]).sort().values[-1])
-    for statistics in (sizes, sums, degrees):
-        a, b = (torch.tensor(part).float() for part in statistics)
-        error = (a.var() / len(a) + b.var() / len(b)).sqrt()
-        assert (a.mean() - b.mean()).abs() <= 4 * error
-    quantile = torch.linspace(0.05, 0.95, 19)
-    a, b = (torch.cat(part).quantile(quantile) for part in values)
-    torch.testing.assert_close(a, b, atol=0.05, rtol=0)
+@pytest.mark.parametrize(("argument", "value"), [("num_graphs", 0), ("noise", -1.0), ("faults", 1.5)])
+def test_bad_input(argument, value):
+    with pytest.raises(ValueError, match=f"'{argument}' to be"):
+        Letters(**{argument: value})
 
 
-def test_the_variation_does_differ(dataset):
-    energy = [[], []]
-    for graph in dataset:
-        energy[int(graph.y)].append(leaves_of(graph).square().mean(dim=1).std())
-    assert max(energy[0]) < min(energy[1])  # a threshold on it separates the classes without an error
+def test_drawings_without_distortion_are_the_letters():
+    for graph, (points, strokes) in zip(Letters(14, noise=0, faults=0), LETTERS.values(), strict=True):
+        assert graph.x.tolist() == torch.tensor(points, dtype=torch.float).tolist()
+        drawn = {tuple(sorted(edge)) for edge in graph.edge_index.t().tolist()}
+        assert drawn == {tuple(sorted(stroke)) for stroke in strokes}
+    shapes = [(points, strokes) for points, strokes in LETTERS.values()]
+    assert all(shapes.count(shape) == 1 for shape in shapes)
+
+
+def test_distortion(dataset):
+    """Points move by the noise, and some strokes are lost or wrong."""
+    exact = Letters(280, noise=0, faults=0)
+    moved = dataset.x - exact.x
+    assert abs(float(moved.std()) - 0.35) < 0.03
+    assert abs(float(moved.mean())) < 0.05
+    changes = [a.num_edges - b.num_edges for a, b in zip(dataset, exact, strict=True)]
+    assert {-2, 0} <= set(changes) <= {-2, 0, 2}

@@ -6,7 +6,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.utils import coalesce, to_torch_csr_tensor
 
 from torch_gic import GIC, Fields, PreCoarsen, ReceptiveFields, VIGMMPool, receptive_fields
-from torch_gic.datasets import NeighborhoodVariation
+from torch_gic.datasets import Letters
 
 
 def test_stores_the_fields():
@@ -40,8 +40,8 @@ def test_collates_with_graphs_that_have_isolated_nodes():
 
 
 def test_as_transform_and_pre_transform_of_a_dataset():
-    pre = NeighborhoodVariation(4, pre_transform=ReceptiveFields(2, add_self_loops=False, max_neighbors=4))
-    on_access = NeighborhoodVariation(4, transform=ReceptiveFields(2, add_self_loops=False, max_neighbors=4))
+    pre = Letters(4, pre_transform=ReceptiveFields(2, add_self_loops=False, max_neighbors=4))
+    on_access = Letters(4, transform=ReceptiveFields(2, add_self_loops=False, max_neighbors=4))
     for a, b in zip(pre, on_access, strict=True):
         assert torch.equal(a.fields["index"], b.fields["index"])
         assert torch.equal(a.fields["weight"], b.fields["weight"])
@@ -80,7 +80,7 @@ def test_clusters_ahead_of_training():
     with pytest.raises(ValueError, match=r"'clusters' to hold those of 2 coarsenings .got 1"):
         model(*arguments, clusters=[batch.cluster_batch_1])
 
-    dataset = NeighborhoodVariation(4, pre_transform=transform)
+    dataset = Letters(4, pre_transform=transform)
     assert dataset[0].cluster_batch_1.shape == (dataset[0].num_nodes,)
 
 

@@ -1,56 +1,71 @@
-"""An embedded data set that only the variation of neighbourhoods can solve."""
+"""Line drawings of letters, made on the spot: a data set whose nodes are points of the plane."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
-from torch_geometric.utils import to_undirected
+from torch_geometric.utils import coalesce, to_undirected
 
 from torch_gic._checks import check_at_least
 
-NUM_LEAVES = 8  # a centre
-NARROW, WIDE = 0.5, 1.5  # typical size of a leaf's value
-SPREAD = 0.2  # of the sizes around these two
-BACKGROUND = 25.0  # values of centres are uniform in [-BACKGROUND, BACKGROUND]
+# Points (x, y) and strokes between them.
+LETTERS: dict[str, tuple[list[tuple[float, float]], list[tuple[int, int]]]] = {
+    "A": ([(0, 0), (0.25, 1), (0.5, 2), (0.75, 1), (1, 0)], [(0, 1), (1, 2), (2, 3), (3, 4), (1, 3)]),
+    "E": ([(1, 0), (0, 0), (0, 1), (0, 2), (1, 2), (0.8, 1)], [(0, 1), (1, 2), (2, 3), (3, 4), (2, 5)]),
+    "F": ([(0, 0), (0, 1), (0, 2), (1, 2), (0.8, 1)], [(0, 1), (1, 2), (2, 3), (1, 4)]),
+    "H": ([(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)], [(0, 1), (1, 2), (3, 4), (4, 5), (1, 4)]),
+    "K": ([(0, 0), (0, 1), (0, 2), (1, 0), (1, 2)], [(0, 1), (1, 2), (1, 3), (1, 4)]),
+    "L": ([(0, 2), (0, 0), (1, 0)], [(0, 1), (1, 2)]),
+    "M": ([(0, 0), (0, 2), (0.5, 1), (1, 2), (1, 0)], [(0, 1), (1, 2), (2, 3), (3, 4)]),
+    "N": ([(0, 0), (0, 2), (1, 0), (1, 2)], [(0, 1), (1, 2), (2, 3)]),
+    "T": ([(0, 2), (0.5, 2), (1, 2), (0.5, 0)], [(0, 1), (1, 2), (1, 3)]),
+    "V": ([(0, 2), (0.5, 0), (1, 2)], [(0, 1), (1, 2)]),
+    "W": ([(0, 2), (0.25, 0), (0.5, 1), (0.75, 0), (1, 2)], [(0, 1), (1, 2), (2, 3), (3, 4)]),
+    "X": ([(0, 0), (0.5, 1), (1, 2), (0, 2), (1, 0)], [(0, 1), (1, 2), (3, 1), (1, 4)]),
+    "Y": ([(0, 2), (0.5, 1), (1, 2), (0.5, 0)], [(0, 1), (1, 2), (1, 3)]),
+    "Z": ([(0, 2), (1, 2), (0, 0), (1, 0)], [(0, 1), (1, 2), (2, 3)]),
+}
 
 
-class NeighborhoodVariation(InMemoryDataset):
-    r"""Graphs whose two classes differ only in the variation of neighbourhoods: their spread and number of modes.
+class Letters(InMemoryDataset):
+    r"""Distorted line drawings of capital letters, as graphs: nodes are points with their position :math:`(x, y)` as features,
+    and edges are strokes. In the spirit of the Letter sets of Riesen and Bunke (2008), and needing no download.
 
-    Each graph is a ring of 6 to 10 centres with eight leaves each; every vertex holds one number. The leaves of a centre
-    hold pairs :math:`\pm v`, so that **their sum is zero in both classes**, and over a whole graph half of the sizes
-    :math:`|v|` are narrow (about 0.5) and half are wide (about 1.5) **in both classes**. What differs is how they are
-    arranged:
-
-    * class 0: every centre has narrow and wide leaves, four modes;
-    * class 1: half of the centres have narrow leaves only, half wide leaves only, two modes each.
-
-    Values of vertices, means and sums of neighbourhoods, degrees and sizes of graphs have the same distribution in both
-    classes, so that one layer that adds or averages neighbours sees no difference at all. A second layer could in principle
-    see what the first one left of the leaves; but that is their values added to that of their centre, drawn from a range
-    many times as wide.
+    All points of a drawing are moved at random. Some drawings lose a stroke, others have one that does not belong to them.
 
     Args:
-        num_graphs (int, optional): The number of graphs, half of them in each class. (default: :obj:`600`)
+        num_graphs (int, optional): The number of drawings, equally many of each of the 14 letters. (default: :obj:`1400`)
+        noise (float, optional): The deviation of the points, in widths of a letter. (default: :obj:`0.35`)
+        faults (float, optional): The probability of a lost stroke, and of a wrong one. (default: :obj:`0.8`)
         seed (int, optional): The seed of the generator. (default: :obj:`0`)
         transform (callable, optional): Applied to each graph on every access. (default: :obj:`None`)
         pre_transform (callable, optional): Applied to each graph once. (default: :obj:`None`)
+
+    Example:
+        >>> from torch_gic.datasets import Letters
+        >>> Letters(28, faults=0)[0]
+        Data(x=[5, 2], edge_index=[2, 10], y=[1])
     """
 
     def __init__(
         self,
-        num_graphs: int = 600,
+        num_graphs: int = 1400,
+        noise: float = 0.35,
+        faults: float = 0.8,
         seed: int = 0,
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        check_at_least(num_graphs, "num_graphs", 2)
+        check_at_least(num_graphs, "num_graphs", 1)
+        if not noise >= 0:
+            raise ValueError(f"Expected 'noise' to be at least 0 (got {noise})")
+        if not 0 <= faults <= 1:
+            raise ValueError(f"Expected 'faults' to be in [0, 1] (got {faults})")
         super().__init__(None, transform)
         generator = torch.Generator().manual_seed(seed)
-        graphs = [make_graph(label=i % 2, generator=generator) for i in range(num_graphs)]
+        graphs = [draw_letter(number % len(LETTERS), noise, faults, generator) for number in range(num_graphs)]
         if pre_transform is not None:
             graphs = [pre_transform(graph) for graph in graphs]
         self.data, self.slices = self.collate(graphs)
@@ -59,28 +74,16 @@ class NeighborhoodVariation(InMemoryDataset):
         return f"{self.__class__.__name__}({len(self)})"
 
 
-def make_graph(label: int, generator: torch.Generator) -> Data:
-    """One graph: vertices ``0 .. c - 1`` are the centres, then come the leaves of centre 0, of centre 1, and so on."""
-    num_centres = 2 * int(torch.randint(3, 6, (1,), generator=generator))
-    shape = (num_centres, NUM_LEAVES // 2)
-    if label == 0:
-        wide = torch.arange(shape[1]).expand(shape) % 2 == 1
-    else:
-        wide = (torch.randperm(num_centres, generator=generator) % 2 == 1).unsqueeze(1).expand(shape)
-    size = torch.where(wide, WIDE, NARROW) + SPREAD * torch.randn(shape, generator=generator)
-    leaves = torch.cat([size, -size], dim=1)
-    centres = BACKGROUND * (2 * torch.rand(num_centres, generator=generator) - 1)
-    return Data(
-        x=torch.cat([centres, leaves.flatten()]).unsqueeze(1),
-        edge_index=_ring_with_leaves(num_centres),
-        y=torch.tensor([label]),
-    )
-
-
-def _ring_with_leaves(num_centres: int) -> Tensor:
-    centre = torch.arange(num_centres)
-    ring = torch.stack([centre, (centre + 1) % num_centres])
-    leaf = num_centres + torch.arange(num_centres * NUM_LEAVES)
-    stars = torch.stack([centre.repeat_interleave(NUM_LEAVES), leaf])
-    edge_index: Tensor = to_undirected(torch.cat([ring, stars], dim=1))
-    return edge_index
+def draw_letter(label: int, noise: float, faults: float, generator: torch.Generator) -> Data:
+    """One drawing of the letter with this number in :obj:`LETTERS`."""
+    points, strokes = list(LETTERS.values())[label]
+    x = torch.tensor(points, dtype=torch.float)
+    x = x + noise * torch.randn(x.shape, generator=generator)
+    edges = torch.tensor(strokes)
+    lost, wrong = (torch.rand(2, generator=generator) < faults).tolist()
+    if lost:
+        edges = edges[torch.arange(len(edges)) != int(torch.randint(len(edges), (1,), generator=generator))]
+    if wrong:
+        edges = torch.cat([edges, torch.randperm(len(x), generator=generator)[:2].unsqueeze(0)])
+    edge_index = coalesce(to_undirected(edges.t(), num_nodes=len(x)), num_nodes=len(x))
+    return Data(x=x, edge_index=edge_index, y=torch.tensor([label]))

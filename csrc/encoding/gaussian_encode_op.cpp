@@ -60,16 +60,22 @@ struct Operands {
 };
 
 // The median of some rows, in each channel. Relative to it, the features are small, and the sums hold little that has
-// to cancel. One row or mean that is far away changes nothing for the rest.
+// to cancel. One row or mean that is far away changes nothing for the rest, nor does one that is not finite.
 template <typename T>
 std::vector<T> typical_row(const T* x, int64_t rows, int64_t channels) {
   constexpr int64_t kSample = 32;
   const int64_t step = std::max<int64_t>(rows / kSample, 1), count = std::min(rows, kSample);
-  std::vector<T> centre(channels, 0), sample(count);
-  for (int64_t v = 0; v < channels && count > 0; ++v) {
-    for (int64_t s = 0; s < count; ++s) sample[s] = x[s * step * channels + v];
-    std::nth_element(sample.begin(), sample.begin() + (count - 1) / 2, sample.end());
-    centre[v] = sample[(count - 1) / 2];
+  std::vector<T> centre(channels, 0), sample;
+  for (int64_t v = 0; v < channels; ++v) {
+    sample.clear();
+    for (int64_t s = 0; s < count; ++s) {
+      const T value = x[s * step * channels + v];
+      if (std::isfinite(value)) sample.push_back(value);
+    }
+    if (sample.empty()) continue;
+    const auto middle = sample.begin() + (sample.size() - 1) / 2;
+    std::nth_element(sample.begin(), middle, sample.end());
+    centre[v] = *middle;
   }
   return centre;
 }

@@ -105,3 +105,14 @@ def test_values_and_gradients_stay_finite(weight, size):
         assert bool(torch.isfinite(encoding).all())
         for gradient in torch.autograd.grad(encoding.tanh().sum(), [x, *parameters]):
             assert not bool(torch.isnan(gradient).any())
+
+
+@pytest.mark.parametrize("components", [1, 3])
+def test_nodes_in_no_field_do_not_matter_whatever_their_features_are(components):
+    edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 1, 2]])
+    fields = receptive_fields(edge_index, num_nodes=4)
+    operands, x = mixture(1, components, 2), torch.randn(4, 2, dtype=torch.float64)
+    expected = gaussian_encode(x, *operands, fields)
+    fields = Fields(fields.index, fields.weight, fields.rowptr, 8)
+    found = gaussian_encode(torch.cat([x, torch.full_like(x, torch.nan)]), *operands, fields)
+    torch.testing.assert_close(found, expected)

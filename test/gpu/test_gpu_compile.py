@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("triton")
-from benchmark.gpu_compile import CHANNELS, COMPONENTS, TARGETS, has_atomics
+from benchmark.gpu.compile import CHANNELS, COMPONENTS, TARGETS, has_atomics
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_every_kernel_compiles_for_every_target(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    command = [sys.executable, "-m", "benchmark.gpu_compile", "--output", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmark.gpu.compile", "--output", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr  # no spills, no atomics
     rows = [line for line in done.stdout.splitlines() if line.count(" / ") == 2 * len(TARGETS)]

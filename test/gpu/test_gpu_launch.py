@@ -19,7 +19,7 @@ from torch_gic.encoding.gaussian_encode import reference
 from torch_gic.kernels import library
 
 pytest.importorskip("triton")
-from benchmark.gpu_compile import encode
+from benchmark.gpu.compile import encode
 from torch_gic.kernels.triton import gpu
 
 ROOT = Path(__file__).parents[2]

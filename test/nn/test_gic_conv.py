@@ -75,7 +75,10 @@ def test_forward_is_filter_of_encoding_with_the_scale_applied(root_weight, hidde
     assert encoding.shape == (12, 3, 4, 2, hidden_channels or 5)
     if root_weight:
         terms = torch.einsum("nkcf,okcf->no", encoding.flatten(3), lin.weight.view(6, 3, 4, -1))
-        expected = conv.lin_root(normalised(data.x, projection.norm_in) if hidden_channels else data.x) + terms / (3 * 4)
+        x = normalised(data.x, projection.norm_in) if hidden_channels else data.x
+        adjacency = data.x.new_zeros(12, 12).index_put((fields.index[1], fields.index[0]), fields.weight[:, 0], accumulate=True)
+        mean = adjacency @ x / adjacency.sum(1, keepdim=True)
+        expected = conv.lin_root(x) + mean @ conv.lin_mean.weight.t() + terms / (3 * 4)
     else:  # the sum of Eqn. (4)
         expected = encoding.flatten(1) @ lin.weight.t() + lin.bias
     torch.testing.assert_close(conv(data.x, data.edge_index, data.edge_weight), expected, rtol=1e-6, atol=1e-6)

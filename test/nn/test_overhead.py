@@ -69,7 +69,7 @@ def test_two_convolutions_and_a_pooling(waits):
     with torch.no_grad(), Calls() as calls:
         x = convolve()
     assert not waits
-    assert calls.counts.total() <= 60
+    assert calls.counts.total() <= 95, calls.counts
     with torch.no_grad(), Calls() as pooled:
         pool(x, data.edge_index, None, data.batch)
     assert len(waits) <= 2, waits

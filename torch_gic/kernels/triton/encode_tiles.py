@@ -14,7 +14,7 @@ from torch_gic.kernels.triton import gpu
 
 MOST_COMPONENTS = 256  # all of a scale are in one tile
 SAMPLE = 32  # rows
-# (scale, component) and channels in a tile: twice as many spill (python -m benchmark.gpu_compile).
+# (scale, component) and channels in a tile: twice as many spill (python -m benchmark.gpu.compile).
 TILES = {torch.float32: (64, 32), torch.float64: (16, 16)}
 
 

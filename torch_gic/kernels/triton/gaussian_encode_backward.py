@@ -89,7 +89,7 @@ def _member_gradients(
     grad_weight = x.new_empty(weight.shape if weight_needs_grad else 0)
     width, distances = channels if x_needs_grad else 0, grad_distance.size(1)
     sizes = tiles(scales, components, channels, x.dtype)
-    # Half the rows, and for several components no loads ahead: more would spill (python -m benchmark.gpu_compile).
+    # Half the rows, and for several components no loads ahead: more would spill (python -m benchmark.gpu.compile).
     fewer = sizes | {"SCALES": max(sizes["SCALES"] // 2, 16 // sizes["COMPONENTS"], 1)}
     fewer["num_stages"] = 1 if components > 1 else gpu.OPTIONS["num_stages"]
     at_once = max(1, BUFFER // (max(width + distances, 1) * x.element_size()))

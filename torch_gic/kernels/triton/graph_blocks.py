@@ -18,7 +18,7 @@ from torch_geometric.utils import cumsum
 from torch_gic.coarsening import segments
 
 MOST_VERTICES = 512  # of a graph that gets a program; larger ones keep the whole device busy as reference
-TILE = 512  # pairs that a program looks at together; twice as many spill (python -m benchmark.gpu_compile)
+TILE = 512  # pairs that a program looks at together; twice as many spill (python -m benchmark.gpu.compile)
 WORDS, REALS = tl.constexpr(7), tl.constexpr(3)  # vectors of whole numbers and of others that a program keeps in memory
 ABSENT = tl.constexpr(-1.0)  # instead of a link, which may be 0 by underflow
 LAST = tl.constexpr(segments.LAST)

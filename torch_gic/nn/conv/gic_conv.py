@@ -12,6 +12,7 @@ from torch_geometric.typing import PairTensor, SparseTensor
 from torch_geometric.utils import is_sparse
 
 from torch_gic._checks import check_at_least, check_features
+from torch_gic.encoding import field_mean
 from torch_gic.fields import AnyFields, Fields, bipartite_fields, receptive_fields
 from torch_gic.nn.conv.bounded_norm import BoundedNorm
 from torch_gic.nn.conv.explain import ExplainableConv
@@ -26,7 +27,7 @@ class GICConv(ExplainableConv):
     `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
 
     .. math::
-        \mathbf{x}^{\prime}_i = \mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{b}
+        \mathbf{x}^{\prime}_i = \mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i + \mathbf{b}
         + \frac{1}{K C} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
         \Bigl[ \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
         \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr],
@@ -37,13 +38,14 @@ class GICConv(ExplainableConv):
         \hat{\mathbf{x}} = \mathrm{norm}(\mathbf{x}).
 
     Each field is described by how it would change the means and deviations of a mixture: its first and second moments, split
-    over the components. :math:`a_{ijk}` is the weight of node :math:`j` in the :math:`k`-th receptive field of node :math:`i`
+    over the components. The mixture sees few channels; the mean :math:`\bar{\mathbf{x}}_i` of :math:`\hat{\mathbf{x}}` over the
+    first field (:func:`~torch_gic.encoding.field_mean`) has all of them. :math:`a_{ijk}` is the weight of node :math:`j` in the :math:`k`-th receptive field of node :math:`i`
     (:func:`~torch_gic.receptive_fields`), :math:`s_k` a scale of these weights, and :math:`\mathrm{norm}` a normalisation that
     also bounds (:class:`~torch_gic.nn.BoundedNorm`): features of any unit and mean can come in, and an outlier cannot take
     over. The ReLU of the paper's Eqn. (4) is left to the model, as in every PyG layer.
 
     .. note::
-        The paper has neither :math:`\mathbf{W}_v` nor :math:`\mathbf{W}_0`, and no scale: its layer is
+        The paper has neither :math:`\mathbf{W}_v`, :math:`\mathbf{W}_0` nor :math:`\mathbf{W}_1`, and no scale: its layer is
         :obj:`GICConv(..., hidden_channels=None, scale=1.0, train_scale=False, root_weight=False)`. As printed, the exponents
         :math:`a/2 \cdot \sum_d z_d^2` are small and all components share each node equally; :meth:`entropy` says how much.
 
@@ -66,8 +68,9 @@ class GICConv(ExplainableConv):
         max_neighbors (int, optional): The largest number of field members per node. (default: :obj:`None`)
         scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
         train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
-        root_weight (bool, optional): Whether to add the transformed node itself, :math:`\mathbf{W}_0 \, \mathbf{x}_i`, and to
-            weigh the many inputs of the filter down beside it, by :math:`1 / K C`. (default: :obj:`True`)
+        root_weight (bool, optional): Whether to add what is linear, :math:`\mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \,
+            \bar{\mathbf{x}}_i`, and to weigh the many inputs of the filter down beside it, by :math:`1 / K C`.
+            (default: :obj:`True`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
@@ -112,6 +115,7 @@ class GICConv(ExplainableConv):
         own = root_weight and hidden_channels is not None and isinstance(in_channels, tuple)
         self.norm_target = BoundedNorm(target_channels) if own else None
         self.lin_root = Linear(target_channels, out_channels, bias) if root_weight else None
+        self.lin_mean = Linear(source_channels, out_channels, bias=False) if root_weight else None
         self.log_scale = Parameter(torch.empty(num_scales), requires_grad=train_scale)
         self.out_channels = out_channels
         self.num_components = num_components
@@ -126,7 +130,7 @@ class GICConv(ExplainableConv):
         super().reset_parameters()
         self.filter.reset_parameters()
         torch.nn.init.constant_(self.log_scale, math.log(self.initial_scale))
-        for module in (self.norm_target, self.lin_root):
+        for module in (self.norm_target, self.lin_root, self.lin_mean):
             if module is not None:
                 module.reset_parameters()
 
@@ -162,11 +166,12 @@ class GICConv(ExplainableConv):
         fields = self.fields(x, edge_index, edge_weight, batch) if fields is None else self.checked(fields, x, edge_index)
         normalized, root = self._normalize(source, target)
         out = self.filter(normalized, fields, self._scaled(fields.weight))
-        if self.lin_root is not None:
+        if self.lin_root is not None and self.lin_mean is not None:
             # The filter has 2 K C times the inputs of the root, much alike. Steps of the same size in all weights, as Adam
             # takes them, would add up to a change of the output that many times as large, and too large.
-            root = self.lin_root(root.to(self.lin_root.weight.dtype))
-            out = root + out * (1 / (self.num_scales * self.num_components))  # alpha= of torch.add is lost in Inductor
+            dtype = self.lin_root.weight.dtype
+            linear = self.lin_root(root.to(dtype)) + field_mean(self.lin_mean(normalized.to(dtype)), fields)
+            out = linear + out * (1 / (self.num_scales * self.num_components))  # alpha= of torch.add is lost in Inductor
         return out if torch.is_autocast_enabled(source.device.type) else out.to(source.dtype)
 
     def _normalize(self, source: Tensor, target: Tensor) -> PairTensor:
