@@ -116,7 +116,9 @@ def test_graphs_without_edges_and_many_clusters(ax):
         (lambda: plot_components(GICConv(2, 4), torch.randn(6, 2), PATH, scale=0), r"'scale' to be in \[1, 1\] \(got 0\)"),
         (lambda: plot_components(GICConv(1, 4), torch.randn(6, 1), PATH), r"'pos', since 'x' has no two features"),
         (lambda: plot_clusters(PATH, torch.zeros(6, dtype=torch.long), pos=torch.rand(5, 2)), r"'pos' to have shape \[6, 2\]"),
-        (lambda: plot_clusters(PATH, torch.tensor([0, 0, 0, 2, 2, 2])), r"got none in cluster 1"),
+        (lambda: plot_clusters(PATH, torch.tensor([0, 0, 0, 2, 2, 2])), r"'cluster' to have a node \(got none in cluster 1\)"),
+        (lambda: plot_clusters(PATH, torch.full((6,), -1)), r"'cluster' to hold a number from 0 on per node"),
+        (lambda: plot_coarse_graph(PATH, torch.zeros(6)), r"'cluster' to hold .* \(got torch.float32, \[6\]\)"),
     ],
 )
 def test_wrong_arguments(call, message):

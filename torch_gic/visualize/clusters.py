@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import scatter
 
-from torch_gic._checks import as_edge_list, check_clusters
+from torch_gic._checks import as_edge_list
 from torch_gic.visualize.drawing import (
     DARK,
     GREY,
@@ -98,5 +98,10 @@ def _prepare(edge_index: Tensor | SparseTensor, cluster: Tensor, pos: Tensor | N
     """Clusters, each edge once, the place of each node, and the number of clusters."""
     edge_index, _, num_nodes = as_edge_list(edge_index, None, cluster.numel())
     cluster, edge_index = cluster.cpu(), undirected(edge_index.cpu())
-    num_clusters = check_clusters(cluster, cluster.new_zeros(num_nodes))
-    return cluster, edge_index, layout(edge_index, num_nodes, pos), num_clusters
+    if cluster.dim() != 1 or cluster.dtype != torch.int64 or bool((cluster < 0).any()):
+        kind = f"{cluster.dtype}, {list(cluster.shape)}"
+        raise ValueError(f"Expected 'cluster' to hold a number from 0 on per node, as torch.int64 (got {kind})")
+    members = torch.bincount(cluster)
+    if bool((members == 0).any()):
+        raise ValueError(f"Expected every cluster of 'cluster' to have a node (got none in cluster {int(members.argmin())})")
+    return cluster, edge_index, layout(edge_index, num_nodes, pos), members.numel()
