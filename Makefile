@@ -9,7 +9,7 @@
 #   make lint        checks style and types
 #   make wheel       builds the sdist and the wheel with compiled kernels into dist, and checks them
 #   make test-wheel  installs that wheel into an empty environment, and uses it there without a compiler
-#   make docs        builds the documentation, offline: docs/build/index.html
+#   make docs        runs the tutorials and builds the documentation, offline: docs/build/index.html
 # WHEELS=folder makes the tests cover torch-scatter, torch-sparse and torch-geometric-pool too, from wheels in that folder.
 
 PYTHON ?= python3
@@ -95,7 +95,7 @@ test-wheel:
 	env -i PATH=/nonexistent HOME=/nonexistent CXX=/nonexistent $(abspath $(VENV)-wheel)/bin/python -I test/installed_wheel.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-wheel build dist docs/build *.egg-info quickstart.png coarsening.png
+	rm -rf $(VENV) $(VENV)-wheel build dist docs/build docs/jupyter_execute *.egg-info quickstart.png coarsening.png
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "torch_gic needs Python 3.10 or later")'

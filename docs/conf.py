@@ -1,11 +1,13 @@
 """Sphinx builds the documentation offline: ``make docs``. Nothing is fetched, neither here nor by a browser that reads it."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the docstrings of the checkout, not those of an older installation
+os.environ["PYTHONPATH"] = str(ROOT)  # and its code in the tutorials
 
 from torch_gic._version import __version__  # noqa: E402
 
@@ -14,8 +16,8 @@ author = "The torch_gic developers"
 copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
-exclude_patterns = ["build"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon"]
+exclude_patterns = ["build", "jupyter_execute"]
 html_theme = "furo"
 html_title = f"torch_gic {version}"
 html_theme_options = {"navigation_with_keys": True}
@@ -30,6 +32,12 @@ mathjax_path = MATHJAX.name
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 myst_dmath_double_inline = True
+
+# Tutorials are kept without outputs: these are made here, by the code that is documented.
+nb_execution_mode = "force"
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_output_stderr = "remove"  # progress bars, and the message that kernels are compiled
 
 add_module_names = False
 autodoc_member_order = "bysource"

@@ -37,14 +37,14 @@ STAGES = [
         1,
         "4  Coarsen",
         ["clusters; max over each,", "edges add up  [C', out]"],
-        ["coarsening/vigmm_select.py", "nn/pool/vigmm_pool.py"],
+        ["coarsening/cluster.py", "nn/pool/vigmm_pool.py"],
     ),
     (
         2,
         1,
         "5  Readout",
         ["max, mean, encoding", "of every level  [B, ...]"],
-        ["nn/aggr/", "gaussian_readout.py"],
+        ["nn/aggr/gaussian_readout.py"],
     ),
     (1, 1, "Output", ["linear layers:  [B, classes]", "(without P: one per node)"], ["nn/models/gic.py"]),
 ]
