@@ -71,8 +71,8 @@ class GICConv(ExplainableConv):
         scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
         train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
         root_weight (bool, optional): Whether to add
-            :math:`\mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i`, and to weigh the many inputs of the
-            filter down beside it, by :math:`1 / K C`. (default: :obj:`True`)
+            :math:`\mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i`, and to weigh the many inputs of
+            the filter down beside it, by :math:`1 / K C`. (default: :obj:`True`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
