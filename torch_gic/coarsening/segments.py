@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 GRID = 2.0**32  # objectives are compared in whole steps of 1 / GRID: rounding errors decide nothing
+ROUNDING = 1e-9  # relative errors of sums: what is smaller decides nothing
 LAST = torch.iinfo(torch.int64).max
 
 

@@ -13,11 +13,11 @@ OPERATORS = {
     "receptive_fields": "adjacency_powers",
     "bounded_norm": "bounded_norm",
     "gaussian_encode": "gaussian_encode",
-    "undirected_graph": "undirected_graph",
-    "structural_rank": "structural_rank",
-    "merge_clusters": "merge_clusters",
-    "move_vertices": "move_vertices",
-    "vigmm": "vigmm",
+    "coarsen": "coarsen",
+    "responsibility": "responsibility",
+    "soft_em": "soft_em",
+    "cluster_max": "cluster_max",
+    "cluster_edges": "cluster_edges",
 }
 
 

@@ -6,15 +6,9 @@ from typing import Any
 from torch_gic.kernels.triton.adjacency_powers import adjacency_powers
 from torch_gic.kernels.triton.gaussian_encode import gaussian_encode
 from torch_gic.kernels.triton.gaussian_encode_backward import gaussian_encode_backward
-from torch_gic.kernels.triton.merge_clusters import merge_clusters
-from torch_gic.kernels.triton.move_vertices import move_vertices
-from torch_gic.kernels.triton.vigmm import vigmm
 
 KERNELS: dict[str, Callable[..., Any]] = {
     "adjacency_powers": adjacency_powers,
     "gaussian_encode": gaussian_encode,
     "gaussian_encode_backward": gaussian_encode_backward,
-    "merge_clusters": merge_clusters,
-    "move_vertices": move_vertices,
-    "vigmm": vigmm,
 }

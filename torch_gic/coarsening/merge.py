@@ -1,40 +1,30 @@
-"""The start of coarsening: vertices merge into clusters, those first whose merging lowers the cut the most."""
+"""Stage 3, merging: nodes merge into clusters, those first whose merging lowers the cut the most."""
 
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from torch_gic.coarsening.segments import LAST, lowest, on_grid, position_in, running_sum, sorted_by, total_in
-from torch_gic.coarsening.structural_rank import mix
-from torch_gic.kernels.library import OPS, register_reference
-
-MOST_GAIN = 1 + 1e-9  # of its weight, what a cluster may gain in a round; a little more, so that rounding decides nothing
-
-OPS.define(
-    "merge_clusters(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,"
-    " Tensor offset, SymInt max_size=0) -> Tensor"
-)
-
+from torch_gic.coarsening.graph import UndirectedGraph
+from torch_gic.coarsening.rank import mix
+from torch_gic.coarsening.segments import LAST, ROUNDING, lowest, on_grid, position_in, running_sum, sorted_by, total_in
 
 def merge_clusters(
-    row: Tensor,
-    col: Tensor,
-    weight: Tensor,
-    vertex_weight: Tensor,
+    graph: UndirectedGraph,
+    node_weight: Tensor,
     rank: Tensor,
     ptr: Tensor,
-    num_clusters: Tensor,
+    offset: Tensor,
     max_size: int = 0,
+    rounding: float = ROUNDING,
 ) -> Tensor:
-    r"""Merges the vertices of each graph into clusters by the weighted cut
+    r"""Merges the nodes of each graph into clusters by the weighted cut
 
     .. math::
         J = \sum_c \frac{\mathrm{cut}_c}{s_c}, \qquad \mathrm{cut}_c = \mathrm{links}(\mathcal{V}_c, \mathcal{V} \setminus
         \mathcal{V}_c), \quad s_c = \sum_{i \in \mathcal{V}_c} w_i.
 
-    Every vertex starts as a cluster. In each round, a cluster prefers the neighbour with which merging changes :math:`J` the
+    Every node starts as a cluster. In each round, a cluster prefers the neighbour with which merging changes :math:`J` the
     best, by
 
     .. math::
@@ -44,62 +34,44 @@ def merge_clusters(
     Of two that prefer each other the lighter one joins the other; of those whose preference is not returned, half stay, by a
     hash, and the other half may join them. Several may join one cluster until its weight has doubled. Of all that would join
     in a graph, the better half does, which keeps close to always merging the best pair and still ends after a number of
-    rounds that grows with the logarithm of the number of vertices. Where no edge is left between clusters, the
+    rounds that grows with the logarithm of the number of nodes. Where no edge is left between clusters, the
     lightest merge in pairs.
 
-    With :obj:`max_size`, clusters merge only if they have at most so many vertices together. Where no two fit any more and
-    there are still too many, the largest stay, and the vertices of the others are left over, for :func:`fill_clusters`.
+    With :obj:`max_size`, clusters merge only if they have at most so many nodes together. Where no two fit any more and
+    there are still too many, the largest stay, and the nodes of the others are left over, for :func:`fill_clusters`.
 
     Args:
-        row (torch.Tensor): The rows of the entries of a symmetric adjacency, which are sorted by row and column.
-        col (torch.Tensor): Their columns.
-        weight (torch.Tensor): Their values.
-        vertex_weight (torch.Tensor): The weight :math:`w_i > 0` of each vertex.
-        rank (torch.Tensor): The rank of each vertex in its graph, by which ties are broken.
-        ptr (torch.Tensor): Where the vertices of each graph begin, which stand side by side, and end.
-        num_clusters (torch.Tensor): The number of clusters of each graph, from 1 (or 0 in an empty graph) to its number of
-            vertices.
-        max_size (int, optional): The largest number of vertices of a cluster; 0: any. (default: :obj:`0`)
+        graph (UndirectedGraph): The graphs.
+        node_weight (torch.Tensor): The weight :math:`w_i > 0` of each node.
+        rank (torch.Tensor): The rank of each node in its graph, by which ties are broken.
+        ptr (torch.Tensor): Where the nodes of each graph begin, which stand side by side, and end.
+        offset (torch.Tensor): Where the clusters of each graph begin, and end: 1 to as many as nodes (0 if it is empty).
+        max_size (int, optional): The largest number of nodes per cluster; 0: any. (default: :obj:`0`)
+        rounding (float, optional): Relative errors that decide nothing.
 
     Shapes:
-        - **input:** entries :math:`(|\mathcal{E}|)`, vertex weights and ranks :math:`(|\mathcal{V}|)`, boundaries
-          :math:`(B + 1)`, counts :math:`(B)`
-        - **output:** the cluster of each vertex :math:`(|\mathcal{V}|)`. Those of a graph are numbered by the lowest rank
-          of their members, after those of the graphs before it; -1 for a vertex that is left over.
+        - **output:** the cluster of each node :math:`(|\mathcal{V}|)`. Those of a graph are numbered by the lowest rank
+          of their members, after those of the graphs before it; -1 for a node that is left over.
     """
-    offset = F.pad(num_clusters.cumsum(0), (1, 0))
-    return torch.ops.torch_gic.merge_clusters(row, col, weight, vertex_weight, rank, ptr, offset, max_size)
-
-
-@register_reference("merge_clusters")
-def reference(
-    row: Tensor,
-    col: Tensor,
-    weight: Tensor,
-    vertex_weight: Tensor,
-    rank: Tensor,
-    ptr: Tensor,
-    offset: Tensor,
-    max_size: int = 0,
-) -> Tensor:
-    """One round for all graphs at once."""
+    # One round for all graphs at once.
+    row, col, weight = graph.row, graph.col, graph.weight
     num_graphs = ptr.numel() - 1
-    graph = torch.repeat_interleave(torch.arange(num_graphs, device=ptr.device), ptr.diff())  # the graph of each cluster
+    graph_of = torch.repeat_interleave(torch.arange(num_graphs, device=ptr.device), ptr.diff())  # of each cluster
     cluster = torch.arange(rank.numel(), device=rank.device)
     # The lowest rank of the members of each cluster, their weight and their number.
-    key, mass, size = rank, vertex_weight, torch.ones_like(rank)
+    key, mass, size = rank, node_weight, torch.ones_like(rank)
     between = row != col
     row, col, link = row[between], col[between], weight[between]
     number = 0
     while True:
-        excess = torch.bincount(graph, minlength=num_graphs) - offset.diff()
+        excess = torch.bincount(graph_of, minlength=num_graphs) - offset.diff()
         if not bool((excess > 0).any()):
             break
         cut = total_in(link, row, key.numel())
         fits = (size[row] + size[col] <= max_size) if max_size > 0 else torch.ones_like(row, dtype=torch.bool)
         pairs = row[fits], col[fits], link[fits]
-        target = _join(*pairs, cut, mass, size, key, graph, excess, number, max_size)
-        _pair_up(target, pairs[0], mass, size, key, graph, excess, max_size)
+        target = _join(*pairs, cut, mass, size, key, graph_of, excess, number, max_size, rounding)
+        _pair_up(target, pairs[0], mass, size, key, graph_of, excess, max_size)
         stays = target == torch.arange(key.numel(), device=key.device)
         label = (stays.cumsum(0) - 1)[target]
         count = int(stays.sum())
@@ -107,7 +79,7 @@ def reference(
             if max_size == 0:
                 raise ValueError("Expected a symmetric adjacency and different ranks (got others: no two clusters agree)")
             break  # no two fit
-        cluster, graph, mass, size = label[cluster], graph[stays], total_in(mass, label, count), total_in(size, label, count)
+        cluster, graph_of, mass, size = label[cluster], graph_of[stays], total_in(mass, label, count), total_in(size, label, count)
         key = key.new_full((count,), LAST).scatter_reduce(0, label, key, "amin")
         pair, position = torch.unique(label[row] * count + label[col], return_inverse=True)
         link = total_in(link, position, pair.numel())
@@ -115,9 +87,9 @@ def reference(
         between = row != col
         row, col, link = row[between], col[between], link[between]
         number += 1
-    largest = sorted_by(torch.arange(key.numel(), device=key.device), graph, -size, key)
-    kept = largest[position_in(graph[largest], num_graphs) < offset.diff()[graph[largest]]]
-    order = sorted_by(kept, graph, key)
+    largest = sorted_by(torch.arange(key.numel(), device=key.device), graph_of, -size, key)
+    kept = largest[position_in(graph_of[largest], num_graphs) < offset.diff()[graph_of[largest]]]
+    order = sorted_by(kept, graph_of, key)
     return torch.full_like(key, -1).scatter(0, order, torch.arange(order.numel(), device=order.device))[cluster]
 
 
@@ -133,6 +105,7 @@ def _join(
     excess: Tensor,
     number: int,
     max_size: int,
+    rounding: float,
 ) -> Tensor:
     """The cluster that each cluster joins in this round: itself if it joins none."""
     itself = torch.arange(key.numel(), device=key.device)
@@ -164,7 +137,7 @@ def _join(
         return total - (total - value[by_partner])[start]
 
     fits = torch.zeros_like(asks)
-    fits[by_partner] = first | (gained(mass) <= MOST_GAIN * mass[host])
+    fits[by_partner] = first | (gained(mass) <= (1 + rounding) * mass[host])
     if max_size > 0:
         fits[by_partner] &= gained(size) + size[host] <= max_size
     joining = joining[fits[joining]]
@@ -186,8 +159,3 @@ def _pair_up(
     if max_size > 0:
         second = second[size[lone[second]] + size[lone[second - 1]] <= max_size]
     target[lone[second]] = lone[second - 1]
-
-
-@torch.library.register_fake("torch_gic::merge_clusters", lib=OPS)
-def _(row: Tensor, col: Tensor, weight: Tensor, vertex_weight: Tensor, rank: Tensor, *sizes: object) -> Tensor:
-    return torch.empty_like(rank)

@@ -1,4 +1,4 @@
-#include "coarsening/vigmm.h"
+#include "coarsening/soft_em.h"
 
 #include <limits>
 #include <vector>
@@ -9,10 +9,10 @@ namespace {
 constexpr double kTiny = std::numeric_limits<double>::min();  // a cluster may lose all its weight: 0 instead of 0 / 0
 
 // Responsibilities p and products B of one graph, both [num_nodes, num_clusters], and what an iteration sums over
-// vertices.
+// nodes.
 class Mixture {
  public:
-  Mixture(const KernelGraph& graph, int64_t num_clusters, const Loop& loop)
+  Mixture(const AffinityGraph& graph, int64_t num_clusters, const Loop& loop)
       : graph_(graph),
         loop_(loop),
         num_clusters_(num_clusters),
@@ -27,26 +27,19 @@ class Mixture {
   void step() {
     multiply();
     sum();
-    loop_(graph_.size(), [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) assign(i);
-    });
+    for_each(loop_, graph_.size(), [&](int64_t i) { assign(i); });
   }
 
  private:
-  double weight(int64_t i) const { return graph_.vertex_weight[graph_.begin + i]; }
+  double weight(int64_t i) const { return graph_.node_weight[graph_.begin + i]; }
 
   // B = K diag(w) P.
   void multiply() {
-    loop_(graph_.size(), [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) {
-        double* b = b_.data() + i * num_clusters_;
-        std::fill(b, b + num_clusters_, 0);
-        for (int64_t e = graph_.rowptr[graph_.begin + i]; e < graph_.rowptr[graph_.begin + i + 1]; ++e) {
-          const int64_t j = graph_.col[e] - graph_.begin;
-          add(b, graph_.weight[e] * weight(j), p(j));
-        }
-        add(b, graph_.diagonal[graph_.begin + i] * weight(i), p(i));
-      }
+    for_each(loop_, graph_.size(), [&](int64_t i) {
+      double* b = b_.data() + i * num_clusters_;
+      std::fill(b, b + num_clusters_, 0);
+      graph_.each_neighbor(i, [&](int64_t j, double affinity) { add(b, affinity * weight(j), p(j)); });
+      add(b, graph_.diagonal[graph_.begin + i] * weight(i), p(i));
     });
   }
 
@@ -54,25 +47,29 @@ class Mixture {
     for (int64_t c = 0; c < num_clusters_; ++c) sum[c] += factor * value[c];
   }
 
-  // Over the vertices, always in their order, for blocks of clusters at once.
+  // Over the nodes, always in their order, for blocks of clusters at once.
   void sum() {
-    loop_(num_clusters_, [&](int64_t first, int64_t last) {
-      for (auto* sums : {&mass_, &spread_, &log_pi_}) std::fill(sums->begin() + first, sums->begin() + last, 0);
-      for (int64_t i = 0; i < graph_.size(); ++i) {
-        const double w = weight(i);
-        const double *p = this->p(i), *b = b_.data() + i * num_clusters_;
-        for (int64_t c = first; c < last; ++c) {
-          mass_[c] += w * p[c];
-          spread_[c] += w * p[c] * b[c];
-          log_pi_[c] += p[c];
-        }
-      }
-      for (int64_t c = first; c < last; ++c) {
-        mass_[c] = std::max(mass_[c], kTiny);
-        spread_[c] = spread_[c] / mass_[c] / mass_[c];
-        log_pi_[c] = std::log(std::max(log_pi_[c] / static_cast<double>(graph_.size()), kTiny));
-      }
+    loop_(num_clusters_, [&](Blocks& blocks) {
+      for (int64_t first, last; blocks.next(first, last);) sum(first, last);
     });
+  }
+
+  void sum(int64_t first, int64_t last) {
+    for (auto* sums : {&mass_, &spread_, &log_pi_}) std::fill(sums->begin() + first, sums->begin() + last, 0);
+    for (int64_t i = 0; i < graph_.size(); ++i) {
+      const double w = weight(i);
+      const double *p = this->p(i), *b = b_.data() + i * num_clusters_;
+      for (int64_t c = first; c < last; ++c) {
+        mass_[c] += w * p[c];
+        spread_[c] += w * p[c] * b[c];
+        log_pi_[c] += p[c];
+      }
+    }
+    for (int64_t c = first; c < last; ++c) {
+      mass_[c] = std::max(mass_[c], kTiny);
+      spread_[c] = spread_[c] / mass_[c] / mass_[c];
+      log_pi_[c] = std::log(std::max(log_pi_[c] / static_cast<double>(graph_.size()), kTiny));
+    }
   }
 
   void assign(int64_t i) {
@@ -90,7 +87,7 @@ class Mixture {
     for (int64_t c = 0; c < num_clusters_; ++c) p[c] /= total;
   }
 
-  const KernelGraph& graph_;
+  const AffinityGraph& graph_;
   const Loop& loop_;
   int64_t num_clusters_;
   std::vector<double> p_, b_, mass_, spread_, log_pi_;
@@ -98,7 +95,7 @@ class Mixture {
 
 }  // namespace
 
-void vigmm(const KernelGraph& graph, int64_t first, int64_t num_clusters, int64_t num_iterations, const Loop& loop,
+void soft_em(const AffinityGraph& graph, int64_t first, int64_t num_clusters, int64_t num_iterations, const Loop& loop,
            int64_t* cluster) {
   int64_t* of = cluster + graph.begin;
   std::vector<int64_t> seed(num_clusters, -1), size(num_clusters, 0);
@@ -121,7 +118,7 @@ void vigmm(const KernelGraph& graph, int64_t first, int64_t num_clusters, int64_
     ++size[of[i] - first];
   }
 
-  // A cluster without a vertex takes back the one it started with. That may have been the last of another.
+  // A cluster without a node takes back the one it started with. That may have been the last of another.
   for (bool again = true; again;) {
     again = false;
     for (int64_t c = 0; c < num_clusters; ++c) {
