@@ -19,8 +19,8 @@ def as_edge_list(
     num_nodes: int | None = None,
     look: bool = True,
 ) -> tuple[Tensor, Tensor | None, int]:
-    """Brings every adjacency PyG accepts (edge list, EdgeIndex, torch.sparse, SparseTensor) to one checked edge list. Values are
-    looked at unless another check does it.
+    """Brings every adjacency PyG accepts (edge list, EdgeIndex, torch.sparse, SparseTensor) to one checked edge list.
+    Values are looked at unless another check does it.
 
     As everywhere in PyG, a sparse matrix is the transposed adjacency: its rows are the targets, its columns the sources.
     """

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/large_pages.h"
+
 namespace torch_gic {
 
 using Link = std::pair<int32_t, double>;
@@ -60,7 +62,7 @@ class Combiner {
   }
 
   int64_t num_clusters_;
-  std::vector<int32_t> place_;  // of each cluster among the links
+  LargeVector<int32_t> place_;  // of each cluster among the links
 };
 
 }  // namespace torch_gic

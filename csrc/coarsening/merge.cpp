@@ -5,6 +5,11 @@
 #include <tuple>
 
 namespace torch_gic {
+namespace {
+
+constexpr int64_t kAhead = 16;  // links ahead of which memory is asked for
+
+}  // namespace
 
 void Merger::sum_row(Level& level, int64_t r) const {
   Cluster& cluster = level.clusters[r];
@@ -16,6 +21,7 @@ void Merger::sum_row(Level& level, int64_t r) const {
 void Merger::set_first_level(const Graph& graph) {
   const int64_t size = graph.size(), base = graph.rowptr[graph.begin];
   level_.clusters.resize(size);
+  level_.count.assign(size, 1);
   level_.start.resize(size);
   level_.end.resize(size);
   level_.links.resize(graph.rowptr[graph.end] - base);
@@ -23,18 +29,20 @@ void Merger::set_first_level(const Graph& graph) {
     int64_t end = level_.start[r] = graph.rowptr[graph.begin + r] - base;
     graph.each_neighbor(r, [&](int64_t c, double weight) { level_.links[end++] = {static_cast<int32_t>(c), weight}; });
     level_.end[r] = end;
-    level_.clusters[r] = {0, graph.node_weight[graph.begin + r], 0, graph.rank[graph.begin + r], 1};
+    level_.clusters[r] = {0, graph.node_weight[graph.begin + r], 0, graph.rank[graph.begin + r]};
     sum_row(level_, r);
   });
 }
 
 void Merger::prefer(int64_t a) {
   const Cluster& own = level_.clusters[a];
+  const int64_t last = level_.end.back();
   Preference best{-1, 0, 0};
   for (int64_t e = level_.start[a]; e < level_.end[a]; ++e) {
     const auto [b, link] = level_.links[e];
+    if (e + kAhead < last) __builtin_prefetch(&level_.clusters[level_.links[e + kAhead].first]);
     const Cluster& other = level_.clusters[b];
-    if (settings_.max_size > 0 && own.count + other.count > settings_.max_size) continue;
+    if (settings_.max_size > 0 && level_.count[a] + level_.count[b] > settings_.max_size) continue;
     // Symmetric in both, so that the best pair of all prefers each other.
     const double apart = own.ratio + other.ratio;
     const double together = (own.cut + other.cut - 2 * link) / (own.mass + other.mass);
@@ -50,7 +58,7 @@ void Merger::prefer(int64_t a) {
 // Sets the cluster that each cluster joins in this round, itself if it joins none. False if none prefers another.
 bool Merger::join(int64_t excess, int64_t round) {
   const int64_t size = level_.size();
-  const std::vector<Cluster>& clusters = level_.clusters;
+  const LargeVector<Cluster>& clusters = level_.clusters;
   preference_.resize(size);
   for_each(loop_, size, [&](int64_t a) { prefer(a); });
   if (std::none_of(preference_.begin(), preference_.end(), [](const Preference& p) { return p.asks(); })) return false;
@@ -94,10 +102,10 @@ void Merger::accept(int64_t excess) {
     while (end != joining_.end() && preference_[*end].partner == b) ++end;
     if (end - begin > 1) std::sort(begin, end, before);
     double gained = 0;
-    int64_t count = level_.clusters[b].count;
+    int64_t count = level_.count[b];
     for (auto a = begin; a != end; ++a) {
       gained += level_.clusters[*a].mass;
-      count += level_.clusters[*a].count;
+      count += level_.count[*a];
       const bool fits = settings_.max_size == 0 || count <= settings_.max_size;
       if (fits && (a == begin || gained <= (1 + settings_.rounding) * level_.clusters[b].mass)) *fitting++ = *a;
     }
@@ -116,7 +124,7 @@ void Merger::accept(int64_t excess) {
 // Without links, the second lightest cluster joins the lightest, the fourth the third, and so on. With a max_size, the
 // smallest come first: if those two do not fit, no others do.
 void Merger::pair_up(int64_t excess) {
-  const std::vector<Cluster>& clusters = level_.clusters;
+  const LargeVector<Cluster>& clusters = level_.clusters;
   std::vector<int32_t>& order = joining_;
   order.resize(level_.size());
   target_.resize(level_.size());
@@ -124,18 +132,19 @@ void Merger::pair_up(int64_t excess) {
   std::iota(target_.begin(), target_.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     const Cluster &one = clusters[a], &two = clusters[b];
-    if (settings_.max_size > 0) return std::tie(one.count, one.key) < std::tie(two.count, two.key);
-    return std::tie(one.mass, one.key) < std::tie(two.mass, two.key);
+    if (settings_.max_size == 0) return std::tie(one.mass, one.key) < std::tie(two.mass, two.key);
+    return std::tie(level_.count[a], one.key) < std::tie(level_.count[b], two.key);
   });
   for (int64_t j = 0; j < excess && 2 * j + 1 < level_.size(); ++j) {
     const int32_t a = order[2 * j + 1], b = order[2 * j];
-    if (settings_.max_size == 0 || clusters[a].count + clusters[b].count <= settings_.max_size) target_[a] = b;
+    if (settings_.max_size == 0 || level_.count[a] + level_.count[b] <= settings_.max_size) target_[a] = b;
   }
 }
 
 // The next level, in which cluster a has become part of cluster label[a].
 void Merger::contract(int64_t size) {
-  next_.clusters.assign(size, {0, 0, 0, std::numeric_limits<int64_t>::max(), 0});
+  next_.clusters.assign(size, {0, 0, 0, std::numeric_limits<int64_t>::max()});
+  next_.count.assign(size, 0);
   next_.start.assign(size + 1, 0);
   next_.end.resize(size);
   begin_.assign(size + 1, 0);
@@ -144,7 +153,7 @@ void Merger::contract(int64_t size) {
     Cluster& whole = next_.clusters[label_[a]];
     whole.key = std::min(whole.key, part.key);
     whole.mass += part.mass;
-    whole.count += part.count;
+    next_.count[label_[a]] += level_.count[a];
     ++begin_[label_[a] + 1];
     next_.start[label_[a] + 1] += level_.end[a] - level_.start[a];
   }
@@ -180,10 +189,10 @@ void Merger::number(int64_t num_clusters, int64_t num_nodes, int32_t* cluster) {
   std::vector<int32_t>& order = joining_;
   order.resize(level_.size());
   std::iota(order.begin(), order.end(), 0);
-  const std::vector<Cluster>& clusters = level_.clusters;
+  const LargeVector<Cluster>& clusters = level_.clusters;
   if (level_.size() > num_clusters) {
     std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      return std::tie(clusters[b].count, clusters[a].key) < std::tie(clusters[a].count, clusters[b].key);
+      return std::tie(level_.count[b], clusters[a].key) < std::tie(level_.count[a], clusters[b].key);
     });
     order.resize(num_clusters);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "coarsening/graph.h"
+#include "common/large_pages.h"
 
 namespace torch_gic {
 
@@ -19,10 +20,10 @@ class Merger {
   void operator()(const Graph& graph, int64_t num_clusters, int32_t* cluster);
 
  private:
-  // A cluster of a round: its cut, its weight and their quotient; the lowest rank of its nodes; their number.
-  struct Cluster {
+  // A cluster of a round: its cut, its weight and their quotient; the lowest rank of its nodes.
+  struct alignas(32) Cluster {
     double cut, mass, ratio;
-    int64_t key, count;
+    int64_t key;
   };
 
   // Whom a cluster prefers, and how good that is: lower is better.
@@ -38,7 +39,8 @@ class Merger {
 
   // The clusters of a round, and the links between them: a row of each, with gaps behind the rows, sorted by the other end.
   struct Level {
-    std::vector<Cluster> clusters;
+    LargeVector<Cluster> clusters;
+    std::vector<int64_t> count;       // of the nodes of each cluster
     std::vector<int64_t> start, end;  // of each row
     std::vector<Link> links;
 
@@ -59,7 +61,8 @@ class Merger {
   Level level_, next_;
   std::vector<Preference> preference_;
   std::vector<int8_t> keeps_, stays_;
-  std::vector<int32_t> target_, label_, joining_, member_, of_;
+  std::vector<int32_t> target_, label_, of_;
+  std::vector<int32_t> joining_, member_;
   std::vector<int64_t> place_, begin_;
 };
 

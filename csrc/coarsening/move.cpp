@@ -3,6 +3,11 @@
 #include <limits>
 
 namespace torch_gic {
+namespace {
+
+constexpr int64_t kAhead = 8;  // links ahead of which memory is asked for
+
+}  // namespace
 
 void Mover::link_own(int64_t i) {
   own_[i] = 0;
@@ -48,6 +53,7 @@ Mover::Wish Mover::wish_of(int64_t i, std::vector<Link>& links, Combiner& combin
   const double leaving = (origin.cut - d + 2 * own_[i]) / (origin.mass - w) - origin.ratio;
   for (int64_t k = 0; k < count; ++k) {
     const auto [b, link] = links[k];
+    if (k + kAhead < count) __builtin_prefetch(&clusters_[links[k + kAhead].first]);
     const Cluster& to = clusters_[b];
     if (settings_.max_size > 0 && to.count >= settings_.max_size) continue;
     const int64_t change = on_grid(leaving + (to.cut + d - 2 * link) / (to.mass + w) - to.ratio);

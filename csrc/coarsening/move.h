@@ -2,6 +2,7 @@
 #pragma once
 
 #include "coarsening/graph.h"
+#include "common/large_pages.h"
 
 namespace torch_gic {
 
@@ -28,7 +29,7 @@ class Mover {
     double link;
   };
 
-  struct Cluster {
+  struct alignas(32) Cluster {
     double cut, mass, ratio;  // ratio: cut / mass
     int64_t count;            // of nodes
   };
@@ -48,7 +49,7 @@ class Mover {
   int32_t* cluster_ = nullptr;
   std::vector<double> degree_, own_;
   std::vector<Wish> wish_;
-  std::vector<Cluster> clusters_;
+  LargeVector<Cluster> clusters_;
   std::vector<int32_t> moved_, wishing_, best_, group_;  // nodes
   std::vector<int8_t> changed_;                          // clusters whose cut or weight another iteration has changed
   std::vector<int8_t> stale_;                            // nodes that have to wish again

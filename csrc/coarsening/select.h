@@ -1,6 +1,7 @@
 // Stage 5 of coarsening: all stages of one graph, one after the other. See torch_gic/coarsening/select.py. No torch headers.
 #pragma once
 
+#include "coarsening/fill.h"
 #include "coarsening/merge.h"
 #include "coarsening/move.h"
 #include "coarsening/rank.h"
@@ -27,6 +28,8 @@ class Selector {
     of_.resize(graph.size());
     if (start == nullptr) {
       merge_(graph, num_clusters, of_.data());
+      const int64_t max_size = settings_.merge.max_size;
+      fill_clusters(graph, num_clusters, max_size > 0 ? max_size : graph.size(), of_.data());
     } else {
       for (int64_t i = 0; i < graph.size(); ++i) of_[i] = static_cast<int32_t>(start[graph.begin + i] - first);
     }

@@ -124,6 +124,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
     start = torch::stable::contiguous(*start);
     check_clusters(values(*start), "start", ptr.data(), offset.data(), num_graphs);
   }
+  for (int64_t g = 0; g < num_graphs; ++g) {
+    const int64_t size = ptr[g + 1] - ptr[g], room = max_size * (offset[g + 1] - offset[g]);
+    STD_TORCH_CHECK(max_size == 0 || room >= size, "Expected 'max_size' to leave room for the ", size,
+                    " nodes of graph ", g, " (got ", max_size, ")");
+    STD_TORCH_CHECK(offset[g + 1] > offset[g] || size == 0, "Expected at least one cluster for graph ", g);
+  }
   const Settings settings{{rounding, max_size}, {num_iterations, rounding, most_together, max_size}, num_refinements};
   const auto make = [&](const Loop& loop) { return Selector(settings, loop); };
   for_each_graph(ptr.data(), num_graphs, make, [&](int64_t g, Selector& select) {
@@ -131,8 +137,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
     select(graph, numbers(influence), offset[g], offset[g + 1] - offset[g], start ? values(*start) : nullptr, ranks, clusters);
     std::fill(graph_of + offset[g], graph_of + offset[g + 1], g);
   });
-  STD_TORCH_CHECK(max_size > 0 || std::find(clusters, clusters + num_nodes, -1) == clusters + num_nodes,
-                  "Expected different ranks (got others: no two clusters agree)");
   return {cluster, cluster_batch, rowptr, col, weight, node_weight, rank, as_tensor(ptr, batch), as_tensor(offset, batch)};
 }
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch_gic.coarsening.structural_rank import reference as structural_rank
 
 from torch_gic import Fields, GaussianAggregation, GICConv, backend_info
 from torch_gic.coarsening import undirected_graph, vertex_volume
-from torch_gic.coarsening.structural_rank import reference as structural_rank
 from torch_gic.encoding.gaussian_encode import reference
 from torch_gic.kernels import library
 

@@ -11,11 +11,11 @@ OPS.define("cluster_edges(Tensor edge_index, Tensor cluster, SymInt num_clusters
 
 
 def cluster_edges(edge_index: Tensor, cluster: Tensor, num_clusters: int) -> tuple[Tensor, Tensor]:
-    """The edges between clusters, each once, sorted by source and target, and which of them each edge becomes.
+    r"""The edges between clusters, each once, sorted by source and target, and which of them each edge becomes.
 
     Shapes:
-        - **input:** edges :math:`(2, |\\mathcal{E}|)`, clusters :math:`(|\\mathcal{V}|)`
-        - **output:** edges :math:`(2, |\\mathcal{E}^{\\prime}|)`, positions :math:`(|\\mathcal{E}|)`
+        - **input:** edges :math:`(2, |\mathcal{E}|)`, clusters :math:`(|\mathcal{V}|)`
+        - **output:** edges :math:`(2, |\mathcal{E}^{\prime}|)`, positions :math:`(|\mathcal{E}|)`
     """
     found: tuple[Tensor, Tensor] = torch.ops.torch_gic.cluster_edges(edge_index, cluster, num_clusters)
     return found

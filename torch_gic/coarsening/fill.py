@@ -9,9 +9,7 @@ from torch_gic.coarsening.graph import UndirectedGraph
 from torch_gic.coarsening.segments import lowest, on_grid, position_in, sorted_by, total_in
 
 
-def fill_clusters(
-    graph: UndirectedGraph, rank: Tensor, ptr: Tensor, offset: Tensor, cluster: Tensor, max_size: int
-) -> Tensor:
+def fill_clusters(graph: UndirectedGraph, rank: Tensor, ptr: Tensor, offset: Tensor, cluster: Tensor, max_size: int) -> Tensor:
     r"""Gives each node without a cluster to one of its graph that has less than :obj:`max_size` nodes.
 
     In each round, a node prefers the cluster with room to which it has the strongest links, and each cluster takes those

@@ -9,6 +9,7 @@ from torch_gic.coarsening.graph import UndirectedGraph
 from torch_gic.coarsening.rank import mix
 from torch_gic.coarsening.segments import LAST, ROUNDING, lowest, on_grid, position_in, running_sum, sorted_by, total_in
 
+
 def merge_clusters(
     graph: UndirectedGraph,
     node_weight: Tensor,
@@ -79,7 +80,12 @@ def merge_clusters(
             if max_size == 0:
                 raise ValueError("Expected a symmetric adjacency and different ranks (got others: no two clusters agree)")
             break  # no two fit
-        cluster, graph_of, mass, size = label[cluster], graph_of[stays], total_in(mass, label, count), total_in(size, label, count)
+        cluster, graph_of, mass, size = (
+            label[cluster],
+            graph_of[stays],
+            total_in(mass, label, count),
+            total_in(size, label, count),
+        )
         key = key.new_full((count,), LAST).scatter_reduce(0, label, key, "amin")
         pair, position = torch.unique(label[row] * count + label[col], return_inverse=True)
         link = total_in(link, position, pair.numel())

@@ -10,10 +10,12 @@ from torch_gic.coarsening.segments import ROUNDING, lowest, on_grid, position_in
 
 MOST_TOGETHER = 64  # nodes that go from one cluster to another in one iteration
 
+
 def move_nodes(
     graph: UndirectedGraph,
     node_weight: Tensor,
     rank: Tensor,
+    ptr: Tensor,
     offset: Tensor,
     cluster: Tensor,
     num_iterations: int,
@@ -23,14 +25,15 @@ def move_nodes(
 ) -> Tensor:
     r"""Lowers the weighted cut :math:`J = \sum_c \mathrm{cut}_c / s_c` (:func:`merge_clusters`) by moving nodes.
 
-    Vertex :math:`i` of cluster :math:`a` prefers to move to the cluster :math:`b` of a neighbour for which
+    Node :math:`i` of cluster :math:`a` prefers to move to the cluster :math:`b` of a neighbour for which
 
     .. math::
         \Delta_{ib} = \frac{\mathrm{cut}_a - d_i + 2 \, \mathrm{links}(i, a)}{s_a - w_i} - \frac{\mathrm{cut}_a}{s_a}
         + \frac{\mathrm{cut}_b + d_i - 2 \, \mathrm{links}(i, b)}{s_b + w_i} - \frac{\mathrm{cut}_b}{s_b}
 
     is lowest, if it is negative. This is the exact change of :math:`J`, and that of the distortion of weighted kernel k-means
-    (:func:`cut_kernel`): an E-step for one node, with the M-step of both clusters behind it. In each iteration, pairs
+    (:func:`~torch_gic.coarsening.soft.cut_affinity`): an E-step for one node, with the M-step of both clusters behind it. In
+    each iteration, pairs
     :math:`(a, b)` of clusters of which no two share a cluster are served, best first; for each, those nodes go from
     :math:`a` to :math:`b` whose moving together, from the best on, lowers :math:`J` the most. That sum is an upper bound
     where some of them are neighbours, so :math:`J` never rises. No cluster loses its last node.
@@ -39,6 +42,7 @@ def move_nodes(
         graph (UndirectedGraph): The graphs.
         node_weight (torch.Tensor): The weight :math:`w_i > 0` of each node.
         rank (torch.Tensor): The rank of each node in its graph, by which ties are broken.
+        ptr (torch.Tensor): Where the nodes of each graph begin, which stand side by side, and end.
         offset (torch.Tensor): Where the clusters of each graph begin, and end.
         cluster (torch.Tensor): The cluster of each node at the start.
         num_iterations (int): The highest number of iterations; it ends earlier when nothing changes any more.
@@ -84,7 +88,9 @@ def move_nodes(
         if wish.numel() == 0:
             break
         node, origin, to, change, link = (value[wish] for value in (node, origin, to, change, link))
-        chosen = _choose(node, origin, to, change, link, rank, degree, own, node_weight, cut, mass, room, most_together, rounding)
+        chosen = _choose(
+            node, origin, to, change, link, rank, degree, own, node_weight, cut, mass, room, most_together, rounding
+        )
         cluster[node[chosen]] = to[chosen]
     return cluster
 

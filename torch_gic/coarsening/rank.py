@@ -11,7 +11,9 @@ from torch_gic.coarsening.segments import sorted_by
 NUM_REFINEMENTS = 8  # ties at three steps were often none at four; what is left after eight is mostly symmetry
 
 
-def structural_rank(graph: UndirectedGraph, influence: Tensor, batch: Tensor, num_refinements: int = NUM_REFINEMENTS) -> Tensor:
+def structural_rank(
+    graph: UndirectedGraph, influence: Tensor, batch: Tensor, num_refinements: int = NUM_REFINEMENTS
+) -> Tensor:
     r"""Ranks the nodes of each graph by what they are: influence, neighbours, neighbours of neighbours.
 
     Coarsening breaks ties by this rank, so that renumbering the nodes of a graph renumbers the result and does nothing

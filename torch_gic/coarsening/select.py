@@ -121,7 +121,7 @@ def reference(
             cluster = fill_clusters(graph, rank, ptr, offset, cluster, max_size)
     else:
         cluster = start
-    cluster = move(graph, node_weight, rank, offset, cluster, num_iterations, max_size, most_together, rounding)
+    cluster = move(graph, node_weight, rank, ptr, offset, cluster, num_iterations, max_size, most_together, rounding)
     of_cluster = torch.repeat_interleave(torch.arange(num_graphs, device=batch.device), num_clusters)
     return cluster, of_cluster, *graph, node_weight, rank, ptr, offset
 

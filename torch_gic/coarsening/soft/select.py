@@ -9,7 +9,7 @@ from torch_gic.coarsening.select import Coarsening, coarsen
 from torch_gic.coarsening.soft.affinity import cut_affinity, laplacian_affinity
 from torch_gic.coarsening.soft.em import soft_em
 
-# In the affinity of the cut, w_i D_ic differs between clusters by about 1 / cluster size: precisions are multiples of that size.
+# In the affinity of the cut, w_i D_ic differs between clusters by about 1 / cluster size: precisions are multiples of it.
 # EM loses clusters to the largest one below this (on REDDIT-BINARY, whose hubs tempt the most; from 4 on elsewhere):
 # `python -m benchmark.pooling --parts precision` shows it.
 SHARPNESS = 16

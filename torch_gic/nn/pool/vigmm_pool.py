@@ -49,8 +49,8 @@ class VIGMMPool(torch.nn.Module):
         \sum_{c=1}^{C} \frac{\mathrm{links}(\mathcal{V}_c, \mathcal{V} \setminus \mathcal{V}_c)}{w(\mathcal{V}_c)}, \qquad
         w_i = h(\mathbf{x}_i) \cdot d_i,
 
-    which for constant :math:`h` is the normalised cut: see :func:`~torch_gic.coarsening.soft.cut_affinity`. It starts from merging
-    the nodes (:func:`~torch_gic.coarsening.merge_clusters`) and moves them to clusters of their neighbours while that
+    which for constant :math:`h` is the normalised cut: see :func:`~torch_gic.coarsening.soft.cut_affinity`. It starts from
+    merging the nodes (:func:`~torch_gic.coarsening.merge_clusters`) and moves them to clusters of their neighbours while that
     lowers the cut (:func:`~torch_gic.coarsening.move_nodes`), in linear time. Nothing is random, every graph gets all the
     clusters it asked for, and the order of the nodes matters only between nodes that look the same.
 
@@ -63,9 +63,9 @@ class VIGMMPool(torch.nn.Module):
             :obj:`None`, :math:`h` is 1 and nothing is learnt.
         ratio (float or int, optional): The share of nodes that remain, rounded up, or their number per graph, of
             which smaller graphs keep all. (default: :obj:`0.25`)
-        affinity (str, optional): Which inner products EM compares. :obj:`"cut"`: those for which EM cuts few and weak edges. :obj:`"laplacian"`: the printed
-            one, :math:`w_i = h(\mathbf{x}_i)` and the normalised Laplacian, whose clusters cut about as much as random
-            ones. (default: :obj:`"cut"`)
+        affinity (str, optional): Which inner products EM compares. :obj:`"cut"`: those for which EM cuts few and weak
+            edges. :obj:`"laplacian"`: the printed ones, :math:`w_i = h(\mathbf{x}_i)` and the normalised Laplacian, whose
+            clusters cut about as much as random ones. (default: :obj:`"cut"`)
         soft (bool, optional): Whether a node may belong to several clusters during EM. That takes time and memory
             :math:`m \cdot C` and, with :obj:`"cut"`, leads to the same clusters or about as good ones.
             (default: :obj:`True` for :obj:`"laplacian"`, as printed, else :obj:`False`)

@@ -99,7 +99,9 @@ class VIGMMSelect(Select):
     def forward(
         self, x: Tensor, edge_index: Tensor | SparseTensor, edge_weight: Tensor | None = None, batch: Tensor | None = None
     ) -> SelectOutput:
-        check_features(x, -1 if self.lin is None else self.lin.in_channels, None if self.lin is None else self.lin.weight.dtype)
+        check_features(
+            x, -1 if self.lin is None else self.lin.in_channels, None if self.lin is None else self.lin.weight.dtype
+        )
         edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, x.size(0))
         check_batch(batch, num_nodes, edge_index, look=False)
         batch = edge_index.new_zeros(num_nodes) if batch is None else batch.long()

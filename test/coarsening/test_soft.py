@@ -6,19 +6,18 @@ from clusters import batch_of_graphs, cut_objective, settings, weighted
 from conftest import random_graph
 from torch_geometric.utils import cumsum
 
-from torch_gic.coarsening import (
-    VertexKernel,
-    cut_kernel,
-    laplacian_kernel,
-    responsibility,
-    undirected_graph,
-    vigmm,
-    vigmm_select,
+from torch_gic.coarsening import undirected_graph
+from torch_gic.coarsening.soft import (
+    Affinity,
+    cut_affinity,
+    laplacian_affinity,
+    soft_em,
+    soft_responsibility,
 )
-from torch_gic.coarsening.vigmm import exponents, reference
+from torch_gic.coarsening.soft.em import exponents, reference
 from torch_gic.kernels.library import has_kernel, load_kernels
 
-ONE = torch.tensor([0, 12])  # the boundaries of one graph of twelve vertices
+ONE = torch.tensor([0, 12])  # the boundaries of one graph of twelve nodes
 START = torch.arange(12) % 3
 
 
@@ -49,16 +48,16 @@ def test_kernels_equal_their_dense_formulas():
         "cut": shift * W - W @ (torch.diag(degree) - A) @ W,
         "laplacian": I - torch.diag(degree**-0.5) @ A @ torch.diag(degree**-0.5),
     }
-    kernels = {"cut": cut_kernel(graph, w, batch, 1), "laplacian": laplacian_kernel(graph)}
+    kernels = {"cut": cut_affinity(graph, w, batch, 1), "laplacian": laplacian_affinity(graph)}
     for name, K in expected.items():
         torch.testing.assert_close(as_dense(kernels[name]), K)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_cut_kernel_is_positive_semidefinite_and_its_distortion_is_the_cut(seed):
+def test_the_cut_affinity_is_positive_semidefinite_and_its_distortion_is_the_cut(seed):
     # The claim of docs/coarsening.md, with vectors phi at hand: K = phi phi^T.
     _, graph, w, batch = setting(seed)
-    values, vectors = torch.linalg.eigh(as_dense(cut_kernel(graph, w, batch, 1)))
+    values, vectors = torch.linalg.eigh(as_dense(cut_affinity(graph, w, batch, 1)))
     assert values.min() > -1e-12
     phi = vectors * values.clamp(min=0).sqrt()
     gaps = []
@@ -76,7 +75,7 @@ def test_the_cut_kernel_is_positive_semidefinite_and_its_distortion_is_the_cut(s
 @pytest.mark.parametrize("beta", [0.5, 8.0])
 def test_no_iteration_lowers_the_likelihood(beta):
     _, graph, w, batch = setting(1)
-    kernel = cut_kernel(graph, w, batch, 1)
+    kernel = cut_affinity(graph, w, batch, 1)
     matrix = torch.sparse_coo_tensor(torch.stack([kernel.row, kernel.col]), kernel.value, (12, 12))
     p, history = torch.nn.functional.one_hot(START, 3).double(), []
     for _ in range(30):
@@ -93,7 +92,7 @@ def test_one_iteration_equals_the_mixture_in_feature_space():
     phi = torch.randn(12, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     K = phi @ phi.t()
     off = (K - torch.diag(K.diagonal())).to_sparse()
-    kernel = VertexKernel(K.diagonal(), *off.indices(), off.values())
+    kernel = Affinity(K.diagonal(), cumsum(torch.bincount(off.indices()[0])), off.indices()[1], off.values())
     beta = torch.tensor([2.0], dtype=torch.float64)
 
     r = torch.nn.functional.one_hot(START, 3).double()
@@ -101,45 +100,45 @@ def test_one_iteration_equals_the_mixture_in_feature_space():
     squared = (phi[:, None] - mu).square().sum(-1)
     expected = (r.mean(0).log() - 2.0 / 2 * w[:, None] * squared).softmax(1)
     torch.testing.assert_close(exponents(r, off, kernel.diagonal, w, batch, beta).softmax(1), expected)
-    cluster = vigmm(kernel, w, torch.arange(12), ONE, torch.tensor([0, 3]), beta, START, 1)
+    cluster = soft_em(kernel, w, torch.arange(12), ONE, torch.tensor([0, 3]), beta, START, 1)
     assert torch.equal(cluster, expected.argmax(1))
-    # Every vertex has every cluster among its neighbours here, so nothing is left out.
+    # Every node has every cluster among its neighbours here, so nothing is left out.
     own = expected.gather(1, START[:, None]).squeeze(1)
-    torch.testing.assert_close(responsibility(kernel, w, beta, batch, START, 3), own)
+    torch.testing.assert_close(soft_responsibility(kernel, w, beta, batch, START, 3), own)
 
 
 @pytest.mark.parametrize("kernel", ["cut", "laplacian"])
 @pytest.mark.parametrize("beta", [0.1, 4.0, 1e6])
 def test_kernel_equals_reference(kernel, beta):
     load_kernels()
-    if not has_kernel("vigmm", "CPU"):
+    if not has_kernel("soft_em", "CPU"):
         pytest.skip("no compiler")
     graph, batch, counts = batch_of_graphs()
-    *_, w, rank, ptr = settings(graph, batch)
-    vertex_kernel = cut_kernel(graph, w, batch, counts.numel()) if kernel == "cut" else laplacian_kernel(graph)
+    _, w, rank, ptr = settings(graph, batch)
+    affinity = cut_affinity(graph, w, batch, counts.numel()) if kernel == "cut" else laplacian_affinity(graph)
     offset = cumsum(counts)
     start = (rank % counts[batch]) + offset[batch]
     precision = torch.full((counts.numel(),), beta, dtype=torch.float64)
     for num_iterations in (0, 1, 10):
-        arguments = *vertex_kernel, w, rank, ptr, offset, precision, start, num_iterations
+        arguments = *affinity, w, rank, ptr, offset, precision, start, num_iterations
         expected = reference(*arguments)
         assert torch.equal(expected.unique(), torch.arange(int(offset[-1])))
-        assert torch.equal(torch.ops.torch_gic.vigmm(*arguments), expected)
+        assert torch.equal(torch.ops.torch_gic.soft_em(*arguments), expected)
 
 
 def test_large_graphs_on_several_threads():
     load_kernels()
-    if not has_kernel("vigmm", "CPU"):
+    if not has_kernel("soft_em", "CPU"):
         pytest.skip("no compiler")
     graph, batch, _ = batch_of_graphs(sizes=(10, 20_000, 30))
-    *_, w, rank, ptr = settings(graph, batch)
+    _, w, rank, ptr = settings(graph, batch)
     offset = torch.tensor([0, 2, 5, 7])
     start = rank % offset.diff()[batch] + offset[batch]
-    kernel, beta = cut_kernel(graph, w, batch, 3), torch.tensor([4.0, 8e4, 4.0], dtype=torch.float64)
+    kernel, beta = cut_affinity(graph, w, batch, 3), torch.tensor([4.0, 8e4, 4.0], dtype=torch.float64)
     threads, results = torch.get_num_threads(), []
     for count in (1, 2, 3):
         torch.set_num_threads(count)
-        results.append(vigmm(kernel, w, rank, ptr, offset, beta, start, 3))
+        results.append(soft_em(kernel, w, rank, ptr, offset, beta, start, 3))
     torch.set_num_threads(threads)
     assert not torch.equal(results[0], start)
     for result in results:
@@ -147,17 +146,17 @@ def test_large_graphs_on_several_threads():
     assert torch.equal(reference(*kernel, w, rank, ptr, offset, beta, start, 3), results[0])
 
 
-def test_a_cluster_that_loses_all_vertices_takes_one_back():
+def test_a_cluster_that_loses_all_nodes_takes_one_back():
     _, graph, w, _ = setting(2)
     beta = torch.tensor([1e-3], dtype=torch.float64)  # flat responsibilities: the largest cluster takes all
     start = torch.tensor([0] * 10 + [1, 2])
-    arguments = (laplacian_kernel(graph), w, torch.arange(12), ONE, torch.tensor([0, 3]), beta, start, 20)
-    assert vigmm(*arguments).tolist() == start.tolist()
+    arguments = (laplacian_affinity(graph), w, torch.arange(12), ONE, torch.tensor([0, 3]), beta, start, 20)
+    assert soft_em(*arguments).tolist() == start.tolist()
 
 
 def test_responsibility_leaves_out_only_clusters_without_a_neighbour():
     _, graph, w, batch = setting(5)
-    kernel, beta = cut_kernel(graph, w, batch, 1), torch.tensor([3.0], dtype=torch.float64)
+    kernel, beta = cut_affinity(graph, w, batch, 1), torch.tensor([3.0], dtype=torch.float64)
     matrix = torch.sparse_coo_tensor(torch.stack([kernel.row, kernel.col]), kernel.value, (12, 12))
     cluster = torch.arange(12) // 2
     p = torch.nn.functional.one_hot(cluster, 6).double()
@@ -165,52 +164,37 @@ def test_responsibility_leaves_out_only_clusters_without_a_neighbour():
     near = (dense(graph, 12) @ p > 0) | (p > 0)
     assert not bool(near.all())
     expected = logits.masked_fill(~near, -torch.inf).softmax(1).gather(1, cluster[:, None]).squeeze(1)
-    torch.testing.assert_close(responsibility(kernel, w, beta, batch, cluster, 6), expected)
+    torch.testing.assert_close(soft_responsibility(kernel, w, beta, batch, cluster, 6), expected)
 
 
 @pytest.mark.parametrize("kernel", ["cut", "laplacian"])
-def test_responsibility_is_differentiable_in_the_vertex_weights(kernel):
+def test_responsibility_is_differentiable_in_the_node_weights(kernel):
     _, graph, w, batch = setting(2)
     light = w.clone()
     light[0] = 1e-3  # decides the shift of the kernel, which is a constant of the graph: no partition depends on it
 
     def own(v):
         weight = torch.cat([light[:1], v])
-        vertex_kernel = cut_kernel(graph, weight, batch, 1) if kernel == "cut" else laplacian_kernel(graph)
-        return responsibility(vertex_kernel, weight, torch.tensor([0.1], dtype=torch.float64), batch, START, 3)
+        affinity = cut_affinity(graph, weight, batch, 1) if kernel == "cut" else laplacian_affinity(graph)
+        return soft_responsibility(affinity, weight, torch.tensor([0.1], dtype=torch.float64), batch, START, 3)
 
     assert torch.autograd.gradcheck(own, light[1:].requires_grad_())
     assert torch.autograd.functional.jacobian(own, light[1:]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("implementation", [torch.ops.torch_gic.vigmm, reference])
+@pytest.mark.parametrize("implementation", [torch.ops.torch_gic.soft_em, reference])
 def test_a_start_with_an_empty_cluster(implementation):
     graph, batch = weighted([(0, 1)], 2), torch.zeros(2, dtype=torch.long)
-    *_, w, rank, ptr = settings(graph, batch)
-    kernel, beta = cut_kernel(graph, w, batch, 1), torch.ones(1, dtype=torch.float64)
+    _, w, rank, ptr = settings(graph, batch)
+    kernel, beta = cut_affinity(graph, w, batch, 1), torch.ones(1, dtype=torch.float64)
     with pytest.raises((RuntimeError, ValueError), match="'cluster' to leave none empty"):
         implementation(*kernel, w, rank, ptr, torch.tensor([0, 2]), beta, torch.tensor([1, 1]), 1)
 
 
 def test_opcheck_of_em():
     graph, batch, counts = batch_of_graphs()
-    *_, w, rank, ptr = settings(graph, batch)
-    kernel, offset = cut_kernel(graph, w, batch, counts.numel()), cumsum(counts)
+    _, w, rank, ptr = settings(graph, batch)
+    kernel, offset = cut_affinity(graph, w, batch, counts.numel()), cumsum(counts)
     beta = torch.ones(counts.numel(), dtype=torch.float64)
     start = (rank % counts[batch]) + offset[batch]
-    torch.library.opcheck(torch.ops.torch_gic.vigmm, (*kernel, w, rank, ptr, offset, beta, start, 2))
-
-
-@pytest.mark.parametrize("soft", [False, True])
-def test_opcheck_of_the_selection(soft):
-    data, _, influence, batch = setting(2)
-    arguments = data.edge_index, data.edge_weight, influence, batch, 0.5, None, "cut", soft, None, 2
-    torch.library.opcheck(torch.ops.torch_gic.vigmm_select, arguments, test_utils=("test_schema", "test_faketensor"))
-
-
-def test_number_of_clusters_is_exact():
-    empty = torch.empty(2, 0, dtype=torch.long)
-    batch, influence = torch.zeros(100, dtype=torch.long), torch.ones(100)
-    for ratio, wanted in ((0.07, 7), (0.29, 29), (0.58, 58), (0.001, 1), (1.0, 100), (3, 3), (500, 100)):
-        _, graphs, _ = vigmm_select(empty, torch.empty(0), influence, batch, ratio, "cut", False, None, 1)
-        assert graphs.numel() == wanted
+    torch.library.opcheck(torch.ops.torch_gic.soft_em, (*kernel, w, rank, ptr, offset, beta, start, 2))

@@ -1,4 +1,4 @@
-"""The end of coarsening: one program moves the vertices of a graph, on a block of their links, clusters by vertices."""
+"""The end of coarsening: one program moves the nodes of a graph, on a block of their links, clusters by nodes."""
 
 from __future__ import annotations
 
@@ -7,49 +7,64 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from torch_gic.coarsening.move_vertices import LEAST, MOST_TOGETHER, reference
+from torch_gic.coarsening.graph import UndirectedGraph
+from torch_gic.coarsening.move import MOST_TOGETHER
+from torch_gic.coarsening.move import move_nodes as reference
+from torch_gic.coarsening.segments import ROUNDING
 from torch_gic.kernels.triton import gpu
-from torch_gic.kernels.triton.graph_blocks import ABSENT, LAST, REALS, WORDS, check, graph_blocks, on_grid, sum_before, write
+from torch_gic.kernels.triton.graph_blocks import (
+    ABSENT,
+    LAST,
+    REALS,
+    WORDS,
+    check,
+    graph_blocks,
+    on_grid,
+    sum_before,
+    without,
+    write,
+)
 
 
-def move_vertices(
-    row: Tensor,
-    col: Tensor,
-    weight: Tensor,
-    vertex_weight: Tensor,
+def move_nodes(
+    graph: UndirectedGraph,
+    node_weight: Tensor,
     rank: Tensor,
     ptr: Tensor,
     offset: Tensor,
     cluster: Tensor,
     num_iterations: int,
     max_size: int = 0,
+    most_together: int = MOST_TOGETHER,
+    rounding: float = ROUNDING,
 ) -> Tensor:
-    """See :func:`torch_gic.coarsening.move_vertices`."""
+    """See :func:`torch_gic.coarsening.move_nodes`."""
+    settings = num_iterations, max_size, most_together, rounding
     if max_size > 0:  # partitions of one large graph, which is in no block
-        return reference(row, col, weight, vertex_weight, rank, ptr, offset, cluster, num_iterations, max_size)
+        return reference(graph, node_weight, rank, ptr, offset, cluster, *settings)
     moved = cluster.clone(memory_format=torch.contiguous_format)
     if rank.numel() == 0:
         return moved
     blocks = graph_blocks(ptr, offset.diff(), rank.numel())
-    check(blocks, row, col, vertex_weight)
+    row = graph.row
+    check(blocks, row, graph.col, node_weight)
     inside = (cluster >= offset[blocks.graph]) & (cluster < offset[blocks.graph + 1])
     torch._assert_async(inside.all(), "Expected 'cluster' to lie in the clusters of its graph")
-    rowptr = torch.searchsorted(row.contiguous(), torch.arange(rank.numel() + 1, device=row.device))
-    operands = [value.contiguous() for value in (ptr, offset, rowptr, col, weight, vertex_weight, rank)]
-    scratch = weight.new_full((blocks.size,), ABSENT.value), blocks.begin, *blocks.scratch()
-    constants = {"MOST_TOGETHER": MOST_TOGETHER, "LEAST": LEAST, **blocks.tile()}
+    operands = [value.contiguous() for value in (ptr, offset, *graph, node_weight, rank)]
+    scratch = node_weight.new_full((blocks.size,), ABSENT.value), blocks.begin, *blocks.scratch()
+    constants = {"MOST_TOGETHER": most_together, "ROUNDING": rounding, **blocks.tile()}
     gpu.launch(_move, (ptr.numel() - 1,), *operands, *scratch, moved, num_iterations, **constants)
     if not blocks.has_large:
         return moved
-    # The others by the reference, in which vertices of small graphs stay where they are, as they have no neighbours.
-    large = (~blocks.small)[blocks.graph[row]]
-    return reference(row[large], col[large], weight[large], vertex_weight, rank, ptr, offset, moved, num_iterations)
+    # The others by the reference, in which nodes of small graphs stay where they are, as they have no neighbours.
+    others = without(graph, blocks.small[blocks.graph[row]])
+    return reference(others, node_weight, rank, ptr, offset, moved, *settings)
 
 
 @triton.jit
 def _move(
-    ptr, offset, rowptr, col, weight, vertex_weight, rank, links, begin, words, reals, cluster, num_iterations,
-    MOST_TOGETHER: tl.constexpr, LEAST: tl.constexpr, MOST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    ptr, offset, rowptr, col, weight, node_weight, rank, links, begin, words, reals, cluster, num_iterations,
+    MOST_TOGETHER: tl.constexpr, ROUNDING: tl.constexpr, MOST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     graph = tl.program_id(0)
     first = tl.load(ptr + graph)
@@ -62,7 +77,7 @@ def _move(
     reals += first * REALS
     i = tl.arange(0, BLOCK).to(tl.int64)
     origin = tl.load(cluster + first + i, mask=i < n, other=0) - first_cluster
-    w = tl.load(vertex_weight + first + i, mask=i < n, other=0)
+    w = tl.load(node_weight + first + i, mask=i < n, other=0)
     place = tl.load(rank + first + i, mask=i < n, other=0)
     entry = tl.load(rowptr + first + i, mask=i < n, other=0)
     last = tl.load(rowptr + first + i + 1, mask=i < n, other=0)
@@ -75,12 +90,28 @@ def _move(
         tl.store(reals + n + i, cut, mask=i < k)
         tl.store(reals + 2 * n + i, mass, mask=i < k)
         tl.debug_barrier()
-        to, change, link = _wishes(links, degree, own, w, origin, k, i, n, reals, LEAST, BLOCK, ROWS)
+        to, change, link = _wishes(links, degree, own, w, origin, k, i, n, reals, ROUNDING, BLOCK, ROWS)
         moving = tl.min(change) < 0
         if moving:
             group = _served(to, change, rank + first, origin, i, n, words, BLOCK, ROWS)
             goes = _together(
-                group, to, change, place, link, degree, own, w, origin, i, n, words, reals, MOST_TOGETHER, LEAST, BLOCK, ROWS
+                group,
+                to,
+                change,
+                place,
+                link,
+                degree,
+                own,
+                w,
+                origin,
+                i,
+                n,
+                words,
+                reals,
+                MOST_TOGETHER,
+                ROUNDING,
+                BLOCK,
+                ROWS,
             )
             origin = tl.where(goes, to, origin)
         left = tl.where(moving, left - 1, 0)
@@ -89,9 +120,9 @@ def _move(
 
 @triton.jit
 def _link(links, col, weight, first, entry, last, origin, i, n, words, BLOCK: tl.constexpr):
-    """Adds up the links of each vertex to each cluster, neighbour after neighbour. Returns all, and those to its own."""
+    """Adds up the links of each node to each cluster, neighbour after neighbour. Returns all, and those to its own."""
     degree = tl.zeros([BLOCK], tl.float64)
-    while tl.max(last - entry) > 0:
+    for _ in range(0, tl.max(last - entry)):
         j = tl.load(col + entry, mask=entry < last, other=0) - first
         is_link = (entry < last) & (i != j)
         at = links + tl.load(words + 3 * n + j, mask=is_link, other=0) * n + i
@@ -121,12 +152,12 @@ def _measure(outside, w, i, n, words, reals, BLOCK: tl.constexpr, ROWS: tl.const
 
 @triton.jit
 def _wishes(
-    links, degree, own, w, origin, k, i, n, reals, LEAST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
+    links, degree, own, w, origin, k, i, n, reals, ROUNDING: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr
 ):  # fmt: skip
-    """Where each vertex wants to, what that changes (0 if it wants to stay) and its links there. Clears all links."""
+    """Where each node wants to, what that changes (0 if it wants to stay) and its links there. Clears all links."""
     cut = tl.load(reals + n + origin, mask=i < n, other=0)
     mass = tl.load(reals + 2 * n + origin, mask=i < n, other=1)
-    able = (i < n) & (mass - w > LEAST * mass)
+    able = (i < n) & (mass - w > ROUNDING * mass)
     leaving = (cut - degree + 2 * own) / tl.where(able, mass - w, 1) - cut / mass
     to = tl.zeros([BLOCK], tl.int64)
     change = tl.zeros([BLOCK], tl.int64)
@@ -157,7 +188,7 @@ def _served(to, change, rank, origin, i, n, words, BLOCK: tl.constexpr, ROWS: tl
     tl.store(words + 4 * n + i, to, mask=i < n)
     tl.store(words + 5 * n + i, change, mask=i < n)
     tl.debug_barrier()
-    best = tl.full([BLOCK], -1, tl.int64)  # of each cluster, the vertex
+    best = tl.full([BLOCK], -1, tl.int64)  # of each cluster, the node
     lowest = tl.zeros([BLOCK], tl.int64)
     lowest_rank = tl.full([BLOCK], LAST, tl.int64)
     for start in range(0, n, ROWS):
@@ -184,9 +215,9 @@ def _served(to, change, rank, origin, i, n, words, BLOCK: tl.constexpr, ROWS: tl
 @triton.jit
 def _together(
     group, to, change, place, link, degree, own, w, origin, i, n, words, reals,
-    MOST_TOGETHER: tl.constexpr, LEAST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    MOST_TOGETHER: tl.constexpr, ROUNDING: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Of vertices with the same wish, the best so many whose moving lowers the objective the most."""
+    """Of nodes with the same wish, the best so many whose moving lowers the objective the most."""
     position = sum_before(change, place, origin, group.to(tl.float64), i, n, words, reals, BLOCK, ROWS)
     group = group & (position < MOST_TOGETHER)
     moved = w + sum_before(change, place, origin, tl.where(group, w, 0), i, n, words, reals, BLOCK, ROWS)
@@ -197,7 +228,7 @@ def _together(
 
     cut, its_cut = tl.load(reals + n + origin, mask=group, other=0), tl.load(reals + n + to, mask=group, other=0)
     mass, its_mass = tl.load(reals + 2 * n + origin, mask=group, other=0), tl.load(reals + 2 * n + to, mask=group, other=1)
-    possible = group & (mass - moved > LEAST * mass)
+    possible = group & (mass - moved > ROUNDING * mass)
     objective = (cut + leaving) / tl.where(possible, mass - moved, 1) + (its_cut + coming) / (its_mass + moved)
     objective, position = on_grid(objective), position.to(tl.int64)
     better = sum_before(objective, position, origin, possible.to(tl.float64), i, n, words, reals, BLOCK, ROWS)

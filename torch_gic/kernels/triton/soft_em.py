@@ -1,4 +1,4 @@
-"""Soft EM: the responsibilities of each graph are a block of their own, vertices by clusters of that graph.
+"""Soft EM: the responsibilities of each graph are a block of their own, nodes by clusters of that graph.
 
 One large graph among small ones does not widen the rows of the others, as in the reference. All sums are in float64, as there.
 """
@@ -13,18 +13,18 @@ import triton.language as tl
 from torch import Tensor
 from torch_geometric.utils import cumsum
 
-from torch_gic.coarsening.segments import GRID
-from torch_gic.coarsening.vigmm import take_back
+from torch_gic.coarsening.soft.em import take_back
 from torch_gic.kernels.triton import gpu
+from torch_gic.kernels.triton.graph_blocks import on_grid
 
 TILE = 256  # responsibilities that a program holds
 TINY = torch.finfo(torch.float64).tiny  # a cluster may lose all its weight: 0 instead of 0 / 0
 
 
 class Blocks(NamedTuple):
-    """Where the responsibilities of each vertex are."""
+    """Where the responsibilities of each node are."""
 
-    graph: Tensor  # of each vertex
+    graph: Tensor  # of each node
     begin: Tensor  # of its row
     width: Tensor  # of its row: the clusters of its graph
     size: int  # of all blocks
@@ -32,12 +32,12 @@ class Blocks(NamedTuple):
     num_clusters: int
 
 
-def vigmm(
+def soft_em(
     diagonal: Tensor,
-    row: Tensor,
+    rowptr: Tensor,
     col: Tensor,
     value: Tensor,
-    vertex_weight: Tensor,
+    node_weight: Tensor,
     rank: Tensor,
     ptr: Tensor,
     offset: Tensor,
@@ -45,26 +45,26 @@ def vigmm(
     cluster: Tensor,
     num_iterations: int,
 ) -> Tensor:
-    """See :func:`torch_gic.coarsening.vigmm.vigmm`."""
+    """See :func:`torch_gic.coarsening.soft.soft_em`."""
     if cluster.numel() == 0:
         return cluster.clone()
     blocks = _blocks(ptr, offset, rank.numel())
-    kernel = diagonal, row, col, value
-    p = responsibilities(blocks, *kernel, vertex_weight, ptr, offset, beta, cluster, num_iterations)
+    affinity = diagonal, rowptr, col, value
+    p = responsibilities(blocks, *affinity, node_weight, ptr, offset, beta, cluster, num_iterations)
     chosen = torch.zeros_like(cluster)
     tile = _tile(blocks.most)
-    grid = (triton.cdiv(chosen.numel(), tile["VERTICES"]),)
-    gpu.launch(_choose, grid, p, blocks.begin, blocks.width, chosen, chosen.numel(), GRID=GRID, **tile)
+    grid = (triton.cdiv(chosen.numel(), tile["NODES"]),)
+    gpu.launch(_choose, grid, p, blocks.begin, blocks.width, chosen, chosen.numel(), **tile)
     return take_back(chosen + offset[blocks.graph], cluster, rank, blocks.num_clusters)
 
 
 def responsibilities(
     blocks: Blocks,
     diagonal: Tensor,
-    row: Tensor,
+    rowptr: Tensor,
     col: Tensor,
     value: Tensor,
-    vertex_weight: Tensor,
+    node_weight: Tensor,
     ptr: Tensor,
     offset: Tensor,
     beta: Tensor,
@@ -74,18 +74,17 @@ def responsibilities(
     """The responsibilities after the last iteration, in the order of the blocks."""
     graph, begin, width, size, most, num_clusters = blocks
     num_nodes = cluster.numel()
-    diagonal, row, col, value = (tensor.contiguous() for tensor in (diagonal, row, col, value))
-    vertex_weight, ptr, offset, beta = (tensor.contiguous() for tensor in (vertex_weight, ptr, offset, beta))
-    p = vertex_weight.new_zeros(size).index_fill(0, begin + cluster - offset[graph], 1)
-    product, sums = torch.empty_like(p), vertex_weight.new_empty(3, num_clusters)
-    rowptr = torch.searchsorted(row, torch.arange(num_nodes + 1, device=row.device))
+    diagonal, rowptr, col, value = (tensor.contiguous() for tensor in (diagonal, rowptr, col, value))
+    node_weight, ptr, offset, beta = (tensor.contiguous() for tensor in (node_weight, ptr, offset, beta))
+    p = node_weight.new_zeros(size).index_fill(0, begin + cluster - offset[graph], 1)
+    product, sums = torch.empty_like(p), node_weight.new_empty(3, num_clusters)
     tile = _tile(most)
-    across, down = triton.cdiv(most, tile["CLUSTERS"]), triton.cdiv(num_nodes, tile["VERTICES"])
-    of_vertex = begin, width, vertex_weight, diagonal
+    across, down = triton.cdiv(most, tile["CLUSTERS"]), triton.cdiv(num_nodes, tile["NODES"])
+    of_node = begin, width, node_weight, diagonal
     for _ in range(num_iterations):
-        gpu.launch(_multiply, (down, across), p, *of_vertex, rowptr, col, value, product, num_nodes, **tile)
-        gpu.launch(_sum, (ptr.numel() - 1, across), p, product, begin, vertex_weight, ptr, offset, *sums, TINY=TINY, **tile)
-        gpu.launch(_assign, (down,), p, product, *of_vertex, graph, offset, beta, *sums, num_nodes, **tile)
+        gpu.launch(_multiply, (down, across), p, *of_node, rowptr, col, value, product, num_nodes, **tile)
+        gpu.launch(_sum, (ptr.numel() - 1, across), p, product, begin, node_weight, ptr, offset, *sums, TINY=TINY, **tile)
+        gpu.launch(_assign, (down,), p, product, *of_node, graph, offset, beta, *sums, num_nodes, **tile)
     return p
 
 
@@ -101,15 +100,15 @@ def _blocks(ptr: Tensor, offset: Tensor, num_nodes: int) -> Blocks:
 
 def _tile(most: int) -> dict[str, int]:
     clusters = min(triton.next_power_of_2(most), TILE)
-    return {"VERTICES": TILE // clusters, "CLUSTERS": clusters}
+    return {"NODES": TILE // clusters, "CLUSTERS": clusters}
 
 
 @triton.jit
 def _multiply(
-    p, begin, width, weight, diagonal, rowptr, col, value, product, num_nodes, VERTICES: tl.constexpr, CLUSTERS: tl.constexpr
+    p, begin, width, weight, diagonal, rowptr, col, value, product, num_nodes, NODES: tl.constexpr, CLUSTERS: tl.constexpr
 ):
     """``B = K diag(w) P``, entry after entry of the kernel."""
-    i = tl.program_id(0).to(tl.int64) * VERTICES + tl.arange(0, VERTICES)
+    i = tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
     c = tl.program_id(1) * CLUSTERS + tl.arange(0, CLUSTERS)
     known = i < num_nodes
     first = tl.load(begin + i, mask=known, other=0)
@@ -117,8 +116,8 @@ def _multiply(
     inside = c[None, :] < count[:, None]
     at = first[:, None] + c[None, :]
     entry, last = tl.load(rowptr + i, mask=known, other=0), tl.load(rowptr + i + 1, mask=known, other=0)
-    total = tl.zeros([VERTICES, CLUSTERS], tl.float64)
-    while tl.max(last - entry) > 0:
+    total = tl.zeros([NODES, CLUSTERS], tl.float64)
+    for _ in range(0, tl.max(last - entry)):
         more = entry < last
         j = tl.load(col + entry, mask=more, other=0)
         factor = tl.load(value + entry, mask=more, other=0) * tl.load(weight + j, mask=more, other=0)
@@ -133,9 +132,9 @@ def _multiply(
 @triton.jit
 def _sum(
     p, product, begin, weight, ptr, offset, mass, spread, log_pi,
-    TINY: tl.constexpr, VERTICES: tl.constexpr, CLUSTERS: tl.constexpr,
+    TINY: tl.constexpr, NODES: tl.constexpr, CLUSTERS: tl.constexpr,
 ):  # fmt: skip
-    """What an iteration sums over the vertices of a graph."""
+    """What an iteration sums over the nodes of a graph."""
     graph = tl.program_id(0)
     c = tl.program_id(1) * CLUSTERS + tl.arange(0, CLUSTERS)
     first, last = tl.load(ptr + graph), tl.load(ptr + graph + 1)
@@ -144,8 +143,8 @@ def _sum(
     s = tl.zeros([CLUSTERS], tl.float64)
     wpb = tl.zeros([CLUSTERS], tl.float64)
     count = tl.zeros([CLUSTERS], tl.float64)
-    for start in range(first, last, VERTICES):
-        i = start + tl.arange(0, VERTICES)
+    for start in range(first, last, NODES):
+        i = start + tl.arange(0, NODES)
         at = tl.load(begin + i, mask=i < last, other=0)[:, None] + c[None, :]
         known = (i < last)[:, None] & inside[None, :]
         own = tl.load(p + at, mask=known, other=0)
@@ -162,10 +161,10 @@ def _sum(
 @triton.jit
 def _assign(
     p, product, begin, width, weight, diagonal, graph, offset, beta, mass, spread, log_pi, num_nodes,
-    VERTICES: tl.constexpr, CLUSTERS: tl.constexpr,
+    NODES: tl.constexpr, CLUSTERS: tl.constexpr,
 ):  # fmt: skip
     """The softmax over the clusters: their highest exponent and sum first, then the responsibilities."""
-    i = tl.program_id(0).to(tl.int64) * VERTICES + tl.arange(0, VERTICES)
+    i = tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
     known = i < num_nodes
     first = tl.load(begin + i, mask=known, other=0)
     count = tl.load(width + i, mask=known, other=0)
@@ -174,8 +173,8 @@ def _assign(
     factor = tl.load(beta + g) / 2 * tl.load(weight + i, mask=known, other=0)
     k = tl.load(diagonal + i, mask=known, other=0)
     most = tl.max(count)
-    highest = tl.full([VERTICES], -float("inf"), tl.float64)
-    total = tl.zeros([VERTICES], tl.float64)
+    highest = tl.full([NODES], -float("inf"), tl.float64)
+    total = tl.zeros([NODES], tl.float64)
     for start in range(0, most, CLUSTERS):
         e = _exponents(product, mass, spread, log_pi, first, first_cluster, count, factor, k, start, CLUSTERS)
         higher = tl.maximum(highest, tl.max(e, axis=1))
@@ -202,22 +201,22 @@ def _exponents(product, mass, spread, log_pi, first, first_cluster, count, facto
 
 
 @triton.jit
-def _choose(p, begin, width, chosen, num_nodes, GRID: tl.constexpr, VERTICES: tl.constexpr, CLUSTERS: tl.constexpr):
+def _choose(p, begin, width, chosen, num_nodes, NODES: tl.constexpr, CLUSTERS: tl.constexpr):
     """The likeliest cluster, of equals on the grid the first."""
-    i = tl.program_id(0).to(tl.int64) * VERTICES + tl.arange(0, VERTICES)
+    i = tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
     known = i < num_nodes
     first = tl.load(begin + i, mask=known, other=0)
     count = tl.load(width + i, mask=known, other=0)
-    best = tl.full([VERTICES], -1, tl.int64)
-    at = tl.zeros([VERTICES], tl.int64)
+    best = tl.full([NODES], -1, tl.int64)
+    at = tl.zeros([NODES], tl.int64)
     most = tl.max(count)
     for start in range(0, most, CLUSTERS):
         c = start + tl.arange(0, CLUSTERS)
         inside = c[None, :] < count[:, None]
         own = tl.load(p + first[:, None] + c[None, :], mask=inside, other=0)
-        on_grid = tl.where(inside, tl.floor(own * GRID + 0.5).to(tl.int64), -1)
-        here = tl.max(on_grid, axis=1)
-        where = tl.min(tl.where(on_grid == here[:, None], c[None, :].to(tl.int64), most), axis=1)
+        steps = tl.where(inside, on_grid(own), -1)
+        here = tl.max(steps, axis=1)
+        where = tl.min(tl.where(steps == here[:, None], c[None, :].to(tl.int64), most), axis=1)
         at = tl.where(here > best, where, at)
         best = tl.maximum(best, here)
     tl.store(chosen + i, at, mask=known)
