@@ -7,7 +7,7 @@ from torch import Tensor
 
 from torch_gic.coarsening.graph import UndirectedGraph
 from torch_gic.coarsening.rank import mix
-from torch_gic.coarsening.segments import LAST, ROUNDING, lowest, on_grid, position_in, running_sum, sorted_by, total_in
+from torch_gic.coarsening.segments import LAST, ROUNDING, lowest, on_grid, position_in, running_sum_in, sorted_by, total_in
 
 
 def merge_clusters(
@@ -135,17 +135,11 @@ def _join(
 
     by_partner = sorted_by(joining, partner)
     host = partner[by_partner]
-    first = position_in(host, key.numel()) == 0
-    start = first.nonzero().view(-1)[first.cumsum(0) - 1]
-
-    def gained(value: Tensor) -> Tensor:
-        total = running_sum(value[by_partner])
-        return total - (total - value[by_partner])[start]
-
+    position = position_in(host, key.numel())
     fits = torch.zeros_like(asks)
-    fits[by_partner] = first | (gained(mass) <= (1 + rounding) * mass[host])
+    fits[by_partner] = (position == 0) | (running_sum_in(mass[by_partner], position) <= (1 + rounding) * mass[host])
     if max_size > 0:
-        fits[by_partner] &= gained(size) + size[host] <= max_size
+        fits[by_partner] &= running_sum_in(size[by_partner], position) + size[host] <= max_size
     joining = joining[fits[joining]]
     half = (torch.bincount(graph[joining], minlength=excess.numel()) + 1) // 2
     joining = joining[position_in(graph[joining], excess.numel()) < torch.minimum(excess, half)[graph[joining]]]

@@ -57,6 +57,16 @@ def doubled_sums(value: Tensor) -> Tensor:
     return value
 
 
+def running_sum_in(value: Tensor, position: Tensor) -> Tensor:
+    """The sum of each number and those before it in the same segment, given how many these are. Never a difference of sums
+    over several segments, in which those of small numbers would vanish beside large ones."""
+    step = 1
+    while step < value.numel():
+        value = value + F.pad(value[:-step], (step, 0)) * (position >= step)
+        step *= 2
+    return value
+
+
 def total_in(value: Tensor, segment: Tensor, num_segments: int) -> Tensor:
     """The sum over each segment. In order of the entries on the CPU, as the kernels sum."""
     return value.new_zeros(num_segments).index_add(0, segment, value)
