@@ -13,7 +13,8 @@ namespace torch_gic {
 inline void check_batch(const int64_t* rowptr, const int64_t* col, int64_t num_entries, const int64_t* ptr,
                         int64_t num_graphs, int64_t num_nodes) {
   STD_TORCH_CHECK(ptr[0] == 0 && ptr[num_graphs] == num_nodes, "Expected 'ptr' to lead from 0 to ", num_nodes);
-  STD_TORCH_CHECK(rowptr[0] == 0 && rowptr[num_nodes] == num_entries, "Expected 'rowptr' to lead from 0 to ", num_entries);
+  STD_TORCH_CHECK(rowptr[0] == 0 && rowptr[num_nodes] == num_entries, "Expected 'rowptr' to lead from 0 to ",
+                  num_entries);
   STD_TORCH_CHECK(std::is_sorted(ptr, ptr + num_graphs + 1), "Expected 'ptr' to be sorted");
   STD_TORCH_CHECK(std::is_sorted(rowptr, rowptr + num_nodes + 1), "Expected 'rowptr' to be sorted");
   bool inside = true;
@@ -31,12 +32,13 @@ inline void check_clusters(const int64_t* cluster, const char* name, const int64
   for (int64_t g = 0; g < num_graphs; ++g) {
     for (int64_t i = ptr[g]; i < ptr[g + 1]; ++i) {
       const int64_t c = cluster[i];
-      STD_TORCH_CHECK(c >= offset[g] && c < offset[g + 1], "Expected '", name, "' of node ", i, " to lie in [", offset[g],
-                      ", ", offset[g + 1] - 1, "] (got ", c, ")");
+      STD_TORCH_CHECK(c >= offset[g] && c < offset[g + 1], "Expected '", name, "' of node ", i, " to lie in [",
+                      offset[g], ", ", offset[g + 1] - 1, "] (got ", c, ")");
       used[c] = true;
     }
   }
-  STD_TORCH_CHECK(std::find(used.begin(), used.end(), false) == used.end(), "Expected '", name, "' to leave none empty");
+  STD_TORCH_CHECK(std::find(used.begin(), used.end(), false) == used.end(), "Expected '", name,
+                  "' to leave none empty");
 }
 
 }  // namespace torch_gic

@@ -5,8 +5,8 @@
 
 namespace torch_gic {
 
-// Gives each node without a cluster (-1) to one of 0 .. num_clusters - 1 that has less than max_size nodes. There must be room
-// for all.
+// Gives each node without a cluster (-1) to one of 0 .. num_clusters - 1 that has less than max_size nodes. There must
+// be room for all.
 void fill_clusters(const Graph& graph, int64_t num_clusters, int64_t max_size, int32_t* cluster);
 
 }  // namespace torch_gic

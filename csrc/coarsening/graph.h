@@ -8,7 +8,8 @@
 
 namespace torch_gic {
 
-// The undirected graphs of a batch, in compressed rows that are sorted by column. The nodes of a graph stand side by side.
+// The undirected graphs of a batch, in compressed rows that are sorted by column. The nodes of a graph stand side by
+// side.
 struct UndirectedGraphs {
   std::vector<int64_t> start;  // of the entries of each row, with gaps behind them
   std::vector<int64_t> count;  // of the entries of each row
@@ -43,8 +44,8 @@ struct Graph {
   }
 };
 
-// The weight of each node: its influence, times its degree on request; a node without an edge has the mean weight of the
-// entries of its graph in place of the degree.
+// The weight of each node: its influence, times its degree on request; a node without an edge has the mean weight of
+// the entries of its graph in place of the degree.
 void node_weights(const UndirectedGraphs& graphs, const double* influence, bool by_degree, const int64_t* ptr,
                   int64_t num_graphs, double* node_weight);
 

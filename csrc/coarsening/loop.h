@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 namespace torch_gic {
 
@@ -25,10 +26,25 @@ class Blocks {
   std::atomic<int64_t> next_{0};
 };
 
-// Calls work(blocks) once on each thread, which then asks for blocks until there are no more. What a block computes must not
-// depend on the others.
-using Work = std::function<void(Blocks&)>;
-using Loop = std::function<void(int64_t, const Work&)>;
+// A loop on this thread, or on all: calls work(blocks) once on each, which then asks for blocks until there are no
+// more. What a block computes must not depend on the others.
+class Loop {
+ public:
+  using Threads = std::function<void(int64_t, const std::function<void(Blocks&)>&)>;
+
+  Loop() = default;
+  explicit Loop(Threads threads) : threads_(std::move(threads)) {}
+
+  template <typename Work>
+  void operator()(int64_t size, const Work& work) const {
+    if (threads_) return threads_(size, work);
+    Blocks blocks(size, std::max<int64_t>(size, 1));
+    work(blocks);
+  }
+
+ private:
+  Threads threads_;
+};
 
 // Calls body(i) for 0 .. size - 1.
 template <typename Body>

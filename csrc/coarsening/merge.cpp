@@ -82,9 +82,7 @@ bool Merger::join(int64_t excess, int64_t round) {
 // Of those that would join, as many as fit join, and of these the better half.
 void Merger::accept(int64_t excess) {
   const int64_t size = level_.size();
-  const auto joins = [&](int64_t a) {
-    return preference_[a].asks() && !stays_[a] && stays_[preference_[a].partner];
-  };
+  const auto joins = [&](int64_t a) { return preference_[a].asks() && !stays_[a] && stays_[preference_[a].partner]; };
   place_.assign(size + 1, 0);
   for (int64_t a = 0; a < size; ++a) {
     if (joins(a)) ++place_[preference_[a].partner + 1];

@@ -37,7 +37,8 @@ class Merger {
     }
   };
 
-  // The clusters of a round, and the links between them: a row of each, with gaps behind the rows, sorted by the other end.
+  // The clusters of a round, and the links between them: a row of each, with gaps behind the rows, sorted by the other
+  // end.
   struct Level {
     LargeVector<Cluster> clusters;
     std::vector<int64_t> count;       // of the nodes of each cluster

@@ -16,8 +16,8 @@ void Mover::link_own(int64_t i) {
   });
 }
 
-// Cut and weight of the clusters, and the links of each node to its own: of what the last iteration has changed. All sums
-// run over the nodes in their order, so that it does not matter when they were taken.
+// Cut and weight of the clusters, and the links of each node to its own: of what the last iteration has changed. All
+// sums run over the nodes in their order, so that it does not matter when they were taken.
 void Mover::measure() {
   const int64_t size = graph_->size();
   for (const int32_t i : moved_) {
@@ -109,7 +109,8 @@ void Mover::move(const int32_t* group, int64_t count) {
     moved += weight(i);
     const bool full = settings_.max_size > 0 && to.count + k >= settings_.max_size;
     if (full || !(from.mass - moved > settings_.rounding * from.mass)) break;
-    const int64_t objective = on_grid((from.cut + leaving) / (from.mass - moved) + (to.cut + coming) / (to.mass + moved));
+    const int64_t objective =
+        on_grid((from.cut + leaving) / (from.mass - moved) + (to.cut + coming) / (to.mass + moved));
     if (objective < lowest) {
       lowest = objective;
       best = k + 1;

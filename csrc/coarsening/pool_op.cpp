@@ -1,4 +1,5 @@
-// What becomes of features and edges when nodes become clusters: the largest of each channel, and the edges between clusters.
+// What becomes of features and edges when nodes become clusters: the largest of each channel, and the edges between
+// clusters.
 #include <torch/csrc/stable/ops.h>
 
 #include <numeric>
@@ -28,11 +29,17 @@ void largest(const T* x, const int64_t* cluster, int64_t num_nodes, int64_t num_
   std::vector<bool> seen(num_clusters, false);
   std::fill(out, out + num_clusters * channels, T{0});
   for (int64_t i = 0; i < num_nodes; ++i) {
-    const T* from = x + i * channels;
-    T* to = out + cluster[i] * channels;
-    const bool first = !seen[cluster[i]];
-    seen[cluster[i]] = true;
-    for (int64_t f = 0; f < channels; ++f) to[f] = first || from[f] > to[f] || from[f] != from[f] ? from[f] : to[f];
+    const T* __restrict from = x + i * channels;
+    T* __restrict to = out + cluster[i] * channels;
+    if (!seen[cluster[i]]) {
+      seen[cluster[i]] = true;
+      std::copy_n(from, channels, to);
+      continue;
+    }
+    for (int64_t f = 0; f < channels; ++f) {  // without branches, and keeps a NaN
+      const T one = from[f], other = to[f];
+      to[f] = (one <= other) | (other != other) ? other : one;
+    }
   }
 }
 
@@ -41,15 +48,19 @@ void largest_backward(const T* grad, const T* x, const T* out, const int64_t* cl
                       int64_t num_clusters, int64_t channels, T* to_x) {
   std::vector<T> share(num_clusters * channels, 0);  // how many nodes hold the largest, then what each of them gets
   for (int64_t i = 0; i < num_nodes; ++i) {
-    const T *from = x + i * channels, *most = out + cluster[i] * channels;
-    T* count = share.data() + cluster[i] * channels;
+    const T* __restrict from = x + i * channels, * __restrict most = out + cluster[i] * channels;
+    T* __restrict count = share.data() + cluster[i] * channels;
     for (int64_t f = 0; f < channels; ++f) count[f] += from[f] == most[f] ? T{1} : T{0};
   }
   for (int64_t k = 0; k < num_clusters * channels; ++k) share[k] = grad[k] / std::max(share[k], T{1});
   for (int64_t i = 0; i < num_nodes; ++i) {
-    const T *from = x + i * channels, *most = out + cluster[i] * channels;
-    const T* part = share.data() + cluster[i] * channels;
-    for (int64_t f = 0; f < channels; ++f) to_x[i * channels + f] = from[f] == most[f] ? part[f] : T{0};
+    const T* __restrict from = x + i * channels, * __restrict most = out + cluster[i] * channels;
+    const T* __restrict part = share.data() + cluster[i] * channels;
+    T* __restrict to = to_x + i * channels;
+    for (int64_t f = 0; f < channels; ++f) {
+      const T gets = part[f];
+      to[f] = from[f] == most[f] ? gets : T{0};
+    }
   }
 }
 
@@ -100,7 +111,8 @@ std::tuple<Tensor, Tensor> cluster_edges_cpu(Tensor edge_index, Tensor cluster, 
   STD_TORCH_CHECK(first_outside(cluster, num_clusters) < 0, "Expected 'cluster' to lie in [0, ", num_clusters - 1, "]");
   const auto *source = edge_index.const_data_ptr<int64_t>(), *target = source + num_edges;
   const auto* of = cluster.const_data_ptr<int64_t>();
-  // Edges by their source, then the targets of each source once: the second element of a link is the number of the edge.
+  // Edges by their source, then the targets of each source once: the second element of a link is the number of the
+  // edge.
   std::vector<int64_t> start(num_clusters + 1, 0);
   for (int64_t e = 0; e < num_edges; ++e) ++start[of[source[e]] + 1];
   std::partial_sum(start.begin(), start.end(), start.begin());

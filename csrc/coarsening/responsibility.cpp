@@ -4,8 +4,8 @@
 
 namespace torch_gic {
 
-void responsibility(const Graph& graph, const int64_t* cluster, int64_t first_cluster, int64_t num_clusters, double beta,
-                    const double* gradient, double* result) {
+void responsibility(const Graph& graph, const int64_t* cluster, int64_t first_cluster, int64_t num_clusters,
+                    double beta, const double* gradient, double* result) {
   const int64_t size = graph.size();
   const int64_t* of = cluster + graph.begin;
   const double* w = graph.node_weight + graph.begin;

@@ -33,7 +33,7 @@ Tensor run(const Tensor* grad, Tensor node_weight, Tensor rowptr, Tensor col, Te
   }
   const auto *starts = rowptr.const_data_ptr<int64_t>(), *cols = col.const_data_ptr<int64_t>();
   const auto *begin = ptr.const_data_ptr<int64_t>(), *first = offset.const_data_ptr<int64_t>();
-  const auto *of = cluster.const_data_ptr<int64_t>();
+  const auto* of = cluster.const_data_ptr<int64_t>();
   const auto *weights = weight.const_data_ptr<double>(), *mass = node_weight.const_data_ptr<double>();
   const auto* precision = beta.const_data_ptr<double>();
   check_batch(starts, cols, col.numel(), begin, num_graphs, num_nodes);

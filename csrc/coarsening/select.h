@@ -1,4 +1,5 @@
-// Stage 5 of coarsening: all stages of one graph, one after the other. See torch_gic/coarsening/select.py. No torch headers.
+// Stage 5 of coarsening: all stages of one graph, one after the other. See torch_gic/coarsening/select.py. No torch
+// headers.
 #pragma once
 
 #include "coarsening/fill.h"
@@ -20,8 +21,8 @@ class Selector {
   Selector(const Settings& settings, const Loop& loop)
       : settings_(settings), loop_(loop), merge_(settings.merge, loop), move_(settings.move, loop) {}
 
-  // Writes the rank and the cluster of each node of the graph. Clusters are numbered from 'first' on. With a start, those are
-  // moved and nothing is merged.
+  // Writes the rank and the cluster of each node of the graph. Clusters are numbered from 'first' on. With a start,
+  // those are moved and nothing is merged.
   void operator()(const Graph& graph, const double* influence, int64_t first, int64_t num_clusters,
                   const int64_t* start, int64_t* rank, int64_t* cluster) {
     structural_rank(graph, influence, settings_.num_refinements, loop_, rank);

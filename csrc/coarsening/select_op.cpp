@@ -23,11 +23,10 @@ const double* numbers(const Tensor& tensor) { return tensor.const_data_ptr<doubl
 // Where the nodes of each graph begin, and the last end.
 std::vector<int64_t> boundaries(const Tensor& batch, int64_t num_graphs) {
   STD_TORCH_CHECK(first_outside(batch, num_graphs) < 0, "Expected 'batch' to lie in [0, ", num_graphs - 1, "]");
+  const int64_t *graph = values(batch), num_nodes = batch.numel();  // asked once: that is a call into torch
+  STD_TORCH_CHECK(std::is_sorted(graph, graph + num_nodes), "Expected 'batch' to be sorted");
   std::vector<int64_t> ptr(num_graphs + 1, 0);
-  for (int64_t i = 0; i < batch.numel(); ++i) {
-    STD_TORCH_CHECK(i == 0 || values(batch)[i - 1] <= values(batch)[i], "Expected 'batch' to be sorted");
-    ++ptr[values(batch)[i] + 1];
-  }
+  for (int64_t i = 0; i < num_nodes; ++i) ++ptr[graph[i] + 1];
   std::partial_sum(ptr.begin(), ptr.end(), ptr.begin());
   return ptr;
 }
@@ -53,13 +52,13 @@ Tensor as_tensor(const std::vector<int64_t>& numbers, const Tensor& like) {
 UndirectedGraphs undirected(const Tensor& edge_index, const std::optional<Tensor>& weight, const Tensor& batch,
                             int64_t num_graphs) {
   const int64_t num_edges = edge_index.size(1), num_nodes = batch.numel();
-  const int64_t *source = values(edge_index), *target = source + num_edges;
+  const int64_t *source = values(edge_index), *target = source + num_edges, *graph = values(batch);
   STD_TORCH_CHECK(first_outside(edge_index, num_nodes) < 0, "Expected 'edge_index' to lie in [0, ", num_nodes - 1, "]");
   bool crosses = false;
-  for (int64_t e = 0; e < num_edges; ++e) crosses |= values(batch)[source[e]] != values(batch)[target[e]];
+  for (int64_t e = 0; e < num_edges; ++e) crosses |= graph[source[e]] != graph[target[e]];
   STD_TORCH_CHECK(!crosses, "Expected every edge of 'edge_index' to stay inside one graph of 'batch'");
   const auto build = [&]<typename T>(const T* weights) {
-    return undirected_graphs(source, target, weights, num_edges, values(batch), num_nodes, num_graphs, on_all_threads);
+    return undirected_graphs(source, target, weights, num_edges, graph, num_nodes, num_graphs, loop_over(num_nodes));
   };
   if (!weight) return build(static_cast<const double*>(nullptr));
   if (weight->scalar_type() == ScalarType::Float) return build(weight->const_data_ptr<float>());
@@ -88,8 +87,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
     check_size(*edge_weight, "edge_weight", 0, edge_index.size(1));
     edge_weight = torch::stable::contiguous(*edge_weight);
   }
+  const double* influences = numbers(influence);
   for (int64_t i = 0; i < num_nodes; ++i) {  // nothing else could end the merging of clusters
-    const double weight = numbers(influence)[i];
+    const double weight = influences[i];
     STD_TORCH_CHECK(weight > 0 && weight <= std::numeric_limits<double>::max(),
                     "Expected 'influence' to be positive and finite (got ", weight, ")");
   }
@@ -104,14 +104,14 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
   Tensor weight = torch::stable::new_empty(influence, {row_starts[num_nodes]});
   auto* cols = col.mutable_data_ptr<int64_t>();
   auto* weights = weight.mutable_data_ptr<double>();
-  for_each(on_all_threads, num_nodes, [&](int64_t i) {
+  for_each(loop_over(num_nodes), num_nodes, [&](int64_t i) {
     for (int64_t k = 0; k < graphs.count[i]; ++k) {
       std::tie(cols[row_starts[i] + k], weights[row_starts[i] + k]) = graphs.entries[graphs.start[i] + k];
     }
   });
   Tensor node_weight = torch::stable::new_empty(influence, {num_nodes});
   auto* node_weights_to = node_weight.mutable_data_ptr<double>();
-  node_weights(graphs, numbers(influence), by_degree, ptr.data(), num_graphs, node_weights_to);
+  node_weights(graphs, influences, by_degree, ptr.data(), num_graphs, node_weights_to);
   graphs = {};
 
   Tensor cluster = torch::stable::new_empty(batch, {num_nodes}), rank = torch::stable::new_empty(batch, {num_nodes});
@@ -131,13 +131,15 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
     STD_TORCH_CHECK(offset[g + 1] > offset[g] || size == 0, "Expected at least one cluster for graph ", g);
   }
   const Settings settings{{rounding, max_size}, {num_iterations, rounding, most_together, max_size}, num_refinements};
+  const int64_t* begin_from = start ? values(*start) : nullptr;
   const auto make = [&](const Loop& loop) { return Selector(settings, loop); };
   for_each_graph(ptr.data(), num_graphs, make, [&](int64_t g, Selector& select) {
     const Graph graph{ptr[g], ptr[g + 1], row_starts, cols, weights, node_weights_to, ranks};
-    select(graph, numbers(influence), offset[g], offset[g + 1] - offset[g], start ? values(*start) : nullptr, ranks, clusters);
+    select(graph, influences, offset[g], offset[g + 1] - offset[g], begin_from, ranks, clusters);
     std::fill(graph_of + offset[g], graph_of + offset[g + 1], g);
   });
-  return {cluster, cluster_batch, rowptr, col, weight, node_weight, rank, as_tensor(ptr, batch), as_tensor(offset, batch)};
+  return {
+      cluster, cluster_batch, rowptr, col, weight, node_weight, rank, as_tensor(ptr, batch), as_tensor(offset, batch)};
 }
 
 }  // namespace torch_gic

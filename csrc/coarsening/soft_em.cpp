@@ -96,7 +96,7 @@ class Mixture {
 }  // namespace
 
 void soft_em(const AffinityGraph& graph, int64_t first, int64_t num_clusters, int64_t num_iterations, const Loop& loop,
-           int64_t* cluster) {
+             int64_t* cluster) {
   int64_t* of = cluster + graph.begin;
   std::vector<int64_t> seed(num_clusters, -1), size(num_clusters, 0);
   Mixture mixture(graph, num_clusters, loop);

@@ -13,8 +13,8 @@ namespace torch_gic {
 
 using torch::headeronly::ScalarType;
 
-Tensor soft_em_cpu(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Tensor node_weight, Tensor rank, Tensor ptr,
-                   Tensor offset, Tensor beta, Tensor cluster, int64_t num_iterations) {
+Tensor soft_em_cpu(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Tensor node_weight, Tensor rank,
+                   Tensor ptr, Tensor offset, Tensor beta, Tensor cluster, int64_t num_iterations) {
   const int64_t num_nodes = node_weight.numel(), num_graphs = beta.numel();
   for (const auto& [tensor, name] : {std::pair(&diagonal, "diagonal"), std::pair(&value, "value"),
                                      std::pair(&node_weight, "node_weight"), std::pair(&beta, "beta")}) {
@@ -40,12 +40,12 @@ Tensor soft_em_cpu(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Ten
   Tensor likeliest = torch::stable::clone(cluster);
   auto* clusters = likeliest.mutable_data_ptr<int64_t>();
   check_clusters(clusters, "cluster", begin, first, num_graphs);
+  const auto *values = value.const_data_ptr<double>(), *weights = node_weight.const_data_ptr<double>();
+  const auto *own = diagonal.const_data_ptr<double>(), *precision = beta.const_data_ptr<double>();
+  const auto* ranks = rank.const_data_ptr<int64_t>();
   const auto none = [](const Loop& loop) { return &loop; };
   for_each_graph(begin, num_graphs, none, [&](int64_t g, const Loop* loop) {
-    const AffinityGraph graph{{begin[g], begin[g + 1], starts, cols, value.const_data_ptr<double>(),
-                               node_weight.const_data_ptr<double>(), rank.const_data_ptr<int64_t>()},
-                              diagonal.const_data_ptr<double>(),
-                              beta.const_data_ptr<double>()[g]};
+    const AffinityGraph graph{{begin[g], begin[g + 1], starts, cols, values, weights, ranks}, own, precision[g]};
     soft_em(graph, first[g], first[g + 1] - first[g], num_iterations, *loop, clusters);
   });
   return likeliest;
