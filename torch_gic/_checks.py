@@ -109,26 +109,32 @@ def count_graphs(batch: Tensor, edge_index: Tensor, influence: Tensor | None = N
     return highest + 1, not unsorted
 
 
-def check_clusters(cluster: Tensor, batch: Tensor) -> int:
-    """Clusters are numbered without gaps, and each is inside one graph. Returns their number."""
+def number_clusters(cluster: Tensor, batch: Tensor) -> tuple[Tensor, int]:
+    """Clusters numbered over all graphs, and their number, once they are right: without gaps, each inside one graph. They may
+    also come numbered from 0 in each graph, as graphs that were clustered one by one and joined since."""
     if cluster.shape != batch.shape:
         raise ValueError(
-            f"Expected 'cluster' to have shape {list(batch.shape)}, one entry a vertex (got {list(cluster.shape)})"
+            f"Expected 'cluster' to have shape {list(batch.shape)}, one entry per node (got {list(cluster.shape)})"
         )
     if cluster.dtype != torch.int64:
         raise TypeError(f"Expected 'cluster' to hold torch.int64 (got {cluster.dtype})")
     if cluster.numel() == 0:
-        return 0
+        return cluster, 0
     if int(cluster.min()) < 0:
         raise ValueError(f"Expected 'cluster' to be non-negative (got a minimum of {int(cluster.min())})")
+    num_graphs, last = int(batch.max()) + 1, torch.iinfo(torch.int64).max
+    first = cluster.new_full((num_graphs,), last).scatter_reduce(0, batch, cluster, "amin")
+    if bool(((first == 0) | (first == last)).all()):
+        size = cluster.new_zeros(num_graphs).scatter_reduce(0, batch, cluster + 1, "amax")
+        cluster = cluster + (size.cumsum(0) - size)[batch]
     num_clusters = int(cluster.max()) + 1
     graph = torch.full((num_clusters,), -1, device=cluster.device, dtype=batch.dtype).scatter(0, cluster, batch)
     if bool((graph < 0).any()):
         missing = (graph < 0).nonzero()[0].item()
-        raise ValueError(f"Expected every cluster up to the highest to have a vertex (got none in cluster {missing})")
+        raise ValueError(f"Expected every cluster up to the highest to have a node (got none in cluster {missing})")
     if bool((graph[cluster] != batch).any()):
         raise ValueError("Expected every cluster to stay inside one graph of 'batch' (got clusters across graphs)")
-    return num_clusters
+    return cluster, num_clusters
 
 
 def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None, name: str = "x") -> None:

@@ -98,7 +98,7 @@ def test_transform_is_joined():
     assert str(transform) == "Cluster(num_clusters=2, ratio=None, max_size=None)"
     graphs = [transform(Data(edge_index=grid(2, n)[0], num_nodes=2 * n)) for n in (3, 4)]
     joined = Batch.from_data_list(graphs)
-    assert torch.equal(joined.cluster_batch, torch.cat([graphs[0].cluster_batch, graphs[1].cluster_batch + 2]))
+    assert torch.equal(joined.cluster, torch.cat([graphs[0].cluster, graphs[1].cluster]))
 
 
 @pytest.mark.filterwarnings("ignore:Weights only load failed")  # of PyG's own file

@@ -1,8 +1,8 @@
 """The third stage of the network: from a graph to the clusters of a smaller one.
 
 Its own stages have one file each: ``graph``, ``rank``, ``merge``, ``move``, ``select``, which calls the others. Apart from
-this way are ``fill`` (clusters of bounded size), ``responsibility`` (the gradient), ``reduce`` and ``connect`` (features and edges
-of the clusters) and ``soft`` (soft EM and the printed affinity).
+this way are ``fill`` (clusters of bounded size), ``responsibility`` (the gradient), ``reduce`` and ``connect`` (features and
+edges of the clusters) and ``soft`` (soft EM and the printed affinity).
 """
 
 from torch_gic.coarsening.cluster import cluster

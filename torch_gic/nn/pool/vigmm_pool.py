@@ -10,7 +10,7 @@ from torch_geometric.nn.pool.select import SelectOutput
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import scatter
 
-from torch_gic._checks import as_edge_list, check_batch, check_clusters, check_features
+from torch_gic._checks import as_edge_list, check_batch, check_features, number_clusters
 from torch_gic.coarsening import cluster_max
 from torch_gic.nn.pool.cluster_connect import ClusterConnect
 from torch_gic.nn.pool.vigmm_select import VIGMMSelect
@@ -137,8 +137,8 @@ class VIGMMPool(torch.nn.Module):
             edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
             batch (torch.Tensor, optional): The graph of each node. (default: all in one)
-            cluster (torch.Tensor, optional): The cluster of each node, from :class:`~torch_gic.PreCoarsen`.
-                (default: selected)
+            cluster (torch.Tensor, optional): The cluster of each node, from :class:`~torch_gic.PreCoarsen`, numbered from 0
+                in each graph or over all graphs. (default: selected)
         """
         check_features(x, -1)
         edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, x.size(0), look=cluster is not None)
@@ -147,7 +147,8 @@ class VIGMMPool(torch.nn.Module):
         batch = edge_index.new_zeros(num_nodes) if batch is None else batch
         if cluster is not None:
             check_batch(batch, num_nodes, edge_index)
-            node, num_clusters = torch.arange(num_nodes, device=x.device), check_clusters(cluster, batch)
+            cluster, num_clusters = number_clusters(cluster, batch.long())
+            node = torch.arange(num_nodes, device=x.device)
             select = SelectOutput(node, num_nodes, cluster, num_clusters, x.new_ones(num_nodes))
         if select.weight.requires_grad:
             x = x * select.weight.unsqueeze(1)
