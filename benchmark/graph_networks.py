@@ -60,7 +60,7 @@ def _printed(graphs, given):
 
 
 def _laplacian(graphs, given):
-    return _default(graphs, {**given, "pool_kwargs": {"kernel": "laplacian"}})
+    return _default(graphs, {**given, "pool_kwargs": {"affinity": "laplacian"}})
 
 
 def _flat(graphs, given):

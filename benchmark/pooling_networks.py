@@ -109,7 +109,7 @@ def _from_tgp(name):
 POOLERS = {  # name: factory(in_channels, ratio, mean_size), or None for no pooling; frozen: vigmm without a learnt influence
     "vigmm": lambda in_channels, ratio, mean_size: VIGMMPool(in_channels, ratio),
     "frozen": lambda in_channels, ratio, mean_size: VIGMMPool(None, ratio),
-    "laplacian": lambda in_channels, ratio, mean_size: VIGMMPool(in_channels, ratio, kernel="laplacian"),
+    "laplacian": lambda in_channels, ratio, mean_size: VIGMMPool(in_channels, ratio, affinity="laplacian"),
     "random": _with_select(RandomSelect),
     "metis": _with_select(MetisSelect),
     "none": None,

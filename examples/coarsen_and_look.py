@@ -87,12 +87,13 @@ def main():
     data = from_networkx(graph)
     x, edge_weight = torch.ones(data.num_nodes, 1), torch.ones(data.num_edges)  # no features: every node counts the same
     figure, axes = plt.subplots(2, 2, figsize=(11, 10))
-    for kernel, row in zip(("cut", "laplacian"), axes, strict=True):
+    for affinity, row in zip(("cut", "laplacian"), axes, strict=True):
         with torch.no_grad():
-            out = VIGMMPool(None, args.ratio, kernel)(x, data.edge_index, edge_weight)
+            out = VIGMMPool(None, args.ratio, affinity)(x, data.edge_index, edge_weight)
         cut = normalised_cut(data.edge_index, out.select.cluster_index, out.select.num_clusters)
-        print(f"kernel={kernel!r}: {data.num_nodes} -> {out.select.num_clusters} nodes, normalised cut {cut:.2f}")
-        draw(graph, layout, out, row, f"kernel={kernel!r}: normalised cut {cut:.2f} (cut edges dashed)", plt.get_cmap("tab20"))
+        print(f"affinity={affinity!r}: {data.num_nodes} -> {out.select.num_clusters} nodes, normalised cut {cut:.2f}")
+        title = f"affinity={affinity!r}: normalised cut {cut:.2f} (cut edges dashed)"
+        draw(graph, layout, out, row, title, plt.get_cmap("tab20"))
     figure.tight_layout()
     figure.savefig(args.picture, dpi=110)
     print(f"Drawn in {args.picture}")

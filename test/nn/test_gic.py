@@ -198,7 +198,7 @@ def test_options_copies_and_state(graphs):
     for options in (
         {"norm": None},
         {"norm": "layer_norm"},
-        {"pool_kwargs": {"kernel": "laplacian"}},
+        {"pool_kwargs": {"affinity": "laplacian"}},
         {"max_neighbors": 3},
         {"act": "elu"},
     ):

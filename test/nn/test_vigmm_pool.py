@@ -104,7 +104,7 @@ def normalised_cut(edge_index, cluster, num_clusters):
     return float((links / volume.clamp(min=1)).mean())
 
 
-def test_the_cut_kernel_cuts_and_the_printed_one_does_not():
+def test_the_cut_affinity_cuts_and_the_printed_one_does_not():
     side = 12
     grid = torch.arange(side * side).view(side, side)
     edge_index = torch.cat(

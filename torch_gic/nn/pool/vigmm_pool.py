@@ -142,10 +142,10 @@ class VIGMMPool(torch.nn.Module):
         """
         check_features(x, -1)
         edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, x.size(0), look=cluster is not None)
+        batch = edge_index.new_zeros(num_nodes) if batch is None else batch
         if cluster is None:  # the selection looks at values
             select = self.select(x, edge_index, edge_weight, batch)
-        batch = edge_index.new_zeros(num_nodes) if batch is None else batch
-        if cluster is not None:
+        else:
             check_batch(batch, num_nodes, edge_index)
             cluster, num_clusters = number_clusters(cluster, batch.long())
             node = torch.arange(num_nodes, device=x.device)
