@@ -13,7 +13,7 @@ def fill_clusters(graph: UndirectedGraph, rank: Tensor, ptr: Tensor, offset: Ten
     r"""Gives each node without a cluster to one of its graph that has less than :obj:`max_size` nodes.
 
     In each round, a node prefers the cluster with room to which it has the strongest links, and each cluster takes those
-    with the strongest links as long as it has room. Vertices that have no neighbour in a cluster with room come last, in the
+    with the strongest links as long as it has room. Nodes that have no neighbour in a cluster with room come last, in the
     order of their ranks, to where room is left.
 
     Args:

@@ -133,7 +133,7 @@ class VIGMMPool(torch.nn.Module):
         r"""Forward pass.
 
         Args:
-            x (torch.Tensor): The vertex features.
+            x (torch.Tensor): The node features.
             edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
             batch (torch.Tensor, optional): The graph of each node. (default: all in one)

@@ -1,4 +1,4 @@
-"""The Select step of coarsening: which cluster each vertex goes to."""
+"""The Select step of coarsening: which cluster each node goes to."""
 
 from __future__ import annotations
 
