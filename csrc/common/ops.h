@@ -36,8 +36,8 @@ Tensor responsibility_cpu(Tensor node_weight, Tensor rowptr, Tensor col, Tensor 
 Tensor responsibility_backward_cpu(Tensor grad, Tensor node_weight, Tensor rowptr, Tensor col, Tensor weight,
                                    Tensor ptr, Tensor offset, Tensor cluster, Tensor beta);
 
-Tensor soft_em_cpu(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Tensor node_weight, Tensor rank, Tensor ptr,
-                   Tensor offset, Tensor beta, Tensor cluster, int64_t num_iterations);
+Tensor soft_em_cpu(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Tensor node_weight, Tensor rank,
+                   Tensor ptr, Tensor offset, Tensor beta, Tensor cluster, int64_t num_iterations);
 
 Tensor cluster_max_cpu(Tensor x, Tensor cluster, int64_t num_clusters);
 
