@@ -44,7 +44,7 @@ COMMA := ,
 # The sanitizer has to be there before Python, which is not instrumented, but not before the compiler: so that comes first. Without
 # kernels their tests would be skipped: so these are asked for.
 define SANITIZED
-	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized $(BIN)/python -c "from torch_gic.kernels.library import _compile; _compile()"
+	CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized $(BIN)/python -c "from torch_gic.kernels.compile import compiled_library as make; make()"
 	export CXXFLAGS="$(2)" TORCH_GIC_CACHE=$(VENV)/sanitized ASAN_OPTIONS=detect_leaks=0 \
 	TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
 	LD_PRELOAD="$$($(CXX) -print-file-name=$(1)) $$($(CXX) -print-file-name=libstdc++.so.6)"; \

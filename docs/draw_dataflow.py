@@ -37,7 +37,7 @@ STAGES = [
         1,
         "4  Coarsen",
         ["clusters; max over each,", "edges add up  [C', out]"],
-        ["coarsening/cluster.py", "nn/pool/vigmm_pool.py"],
+        ["coarsening/select.py", "nn/pool/vigmm_pool.py"],
     ),
     (
         2,

@@ -48,13 +48,13 @@ def main():
     data = from_networkx(graph)
     x, edge_weight = torch.ones(data.num_nodes, 1), torch.ones(data.num_edges)  # no features: every node counts the same
     figure, axes = plt.subplots(2, 2, figsize=(11, 10))
-    for kernel, row in zip(("cut", "laplacian"), axes, strict=True):
+    for affinity, row in zip(("cut", "laplacian"), axes, strict=True):
         with torch.no_grad():
-            out = VIGMMPool(None, args.ratio, kernel)(x, data.edge_index, edge_weight)
+            out = VIGMMPool(None, args.ratio, affinity)(x, data.edge_index, edge_weight)
         cut = normalised_cut(data.edge_index, out.select.cluster_index, out.select.num_clusters)
-        print(f"kernel={kernel!r}: {data.num_nodes} -> {out.select.num_clusters} nodes, normalised cut {cut:.2f}")
+        print(f"affinity={affinity!r}: {data.num_nodes} -> {out.select.num_clusters} nodes, normalised cut {cut:.2f}")
         plot_clusters(data.edge_index, out.select.cluster_index, pos=pos, ax=row[0])
-        row[0].set_title(f"kernel={kernel!r}: normalised cut {cut:.2f} (cut edges dashed)")
+        row[0].set_title(f"affinity={affinity!r}: normalised cut {cut:.2f} (cut edges dashed)")
         plot_coarse_graph(data.edge_index, out.select.cluster_index, pos=pos, ax=row[1])
     figure.tight_layout()
     figure.savefig(args.picture, dpi=110)

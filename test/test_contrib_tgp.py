@@ -76,3 +76,69 @@ def test_precoarsening(batch):
     assert (first.num_nodes, second.num_nodes) == (15, 9)
     with pytest.raises(ValueError, match="'x' to be given"):
         VIGMMPooling(5).precoarsening(batch.edge_index, batch.edge_weight, batch=batch.batch)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_adjacency_in_any_form(batch, as_sparse):
+    """Edge lists with weights of one column, and sparse matrices, give the same."""
+    from torch_gic.contrib.tgp import VIGMMPooling
+
+    pooler = VIGMMPooling(ratio=0.5)
+    expected = pooler(batch.x, batch.edge_index, batch.edge_weight, batch=batch.batch)
+    if as_sparse:
+        sparse = pytest.importorskip("torch_sparse")
+        adj = sparse.SparseTensor.from_edge_index(batch.edge_index, batch.edge_weight, (29, 29)).t()
+        out = pooler(batch.x, adj, batch=batch.batch)
+    else:
+        out = pooler(batch.x, batch.edge_index, batch.edge_weight.unsqueeze(1), batch=batch.batch)
+    assert torch.equal(out.so.cluster_index, expected.so.cluster_index)
+    torch.testing.assert_close(out.x, expected.x)
+
+
+def test_without_a_batch(batch):
+    from torch_gic.contrib.tgp import VIGMMPooling
+
+    out = VIGMMPooling(ratio=4)(batch.x, batch.edge_index)
+    assert out.batch is None
+    assert out.x.shape == (4, 5)
+    assert out.so.s.shape == (29, 4)
+
+
+@pytest.mark.parametrize("lift", ["precomputed", "transpose", "inverse"])
+def test_lifting(batch, lift):
+    """Every node gets the features of its cluster, for tgp's inverse divided by the size of the cluster or not at all."""
+    from torch_gic.contrib.tgp import VIGMMPooling
+
+    pooler = VIGMMPooling(ratio=0.5, lift=lift)
+    out = pooler(batch.x, batch.edge_index, batch=batch.batch)
+    lifted = pooler(x=out.x, so=out.so, lifting=True)
+    size = torch.bincount(out.so.cluster_index)[out.so.cluster_index].unsqueeze(1)
+    expected = out.x[out.so.cluster_index]
+    torch.testing.assert_close(lifted, expected / size if lift == "inverse" else expected)
+
+
+def test_caching(batch):
+    from torch_gic.contrib.tgp import VIGMMPooling
+
+    pooler = VIGMMPooling(ratio=0.5, cached=True)
+    first = pooler(batch.x, batch.edge_index, batch=batch.batch)
+    again = pooler(2 * batch.x, batch.edge_index, batch=batch.batch)
+    assert again.so is first.so
+    torch.testing.assert_close(again.x, 2 * first.x)
+    graph = batch.get_example(0)
+    with pytest.raises(ValueError, match=r"'x' to have 29 rows, as the graph whose selection is cached .got 9"):
+        pooler(graph.x, graph.edge_index)
+    pooler.clear_cache()
+    assert pooler(graph.x, graph.edge_index).x.shape == (5, 5)
+
+
+def test_unknown_arguments(batch):
+    from torch_gic.contrib.tgp import VIGMMPooling
+
+    with pytest.raises(TypeError, match="unexpected keyword argument 'k'"):
+        VIGMMPooling(k=8)
+    pooler = VIGMMPooling()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'edge_attr'"):
+        pooler(batch.x, batch.edge_index, edge_attr=batch.edge_weight)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'edge_attr'"):
+        pooler.selector(batch.x, batch.edge_index, edge_attr=batch.edge_weight)

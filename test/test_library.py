@@ -21,7 +21,7 @@ x = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
 edges = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
 torch.manual_seed(0)
 cluster = torch_gic.VIGMMPool(3, 0.5)(x, edges).select.cluster_index.tolist()
-print(json.dumps([info.cpu, info.reason, info.ops["merge_clusters"], cluster, str(info), torch_gic.__file__]))
+print(json.dumps([info.cpu, info.reason, info.ops["coarsen"], cluster, str(info), torch_gic.__file__]))
 """
 has_compiler = shutil.which(os.environ.get("CXX", "c++")) is not None
 needs_compiler = pytest.mark.skipif(not has_compiler, reason="no C++ compiler here")
@@ -208,6 +208,6 @@ def test_installs_without_a_compiler(install):
 def test_info_here():
     info = torch_gic.backend_info()
     assert info.versions["torch"] == torch.__version__
-    coarsening = {"undirected_graph", "structural_rank", "merge_clusters", "move_vertices", "vigmm"}
+    coarsening = {"coarsen", "responsibility", "soft_em", "cluster_max", "cluster_edges"}
     assert set(info.ops) == {"receptive_fields", "bounded_norm", "field_mean", "gaussian_encode", *coarsening}
     assert info.cpu in str(info)

@@ -17,8 +17,10 @@ def as_edge_list(
     edge_index: Tensor | SparseTensor,
     edge_weight: Tensor | None = None,
     num_nodes: int | None = None,
+    look: bool = True,
 ) -> tuple[Tensor, Tensor | None, int]:
     """Brings every adjacency PyG accepts (edge list, EdgeIndex, torch.sparse, SparseTensor) to one checked edge list.
+    Values are looked at unless another check does it.
 
     As everywhere in PyG, a sparse matrix is the transposed adjacency: its rows are the targets, its columns the sources.
     """
@@ -41,13 +43,13 @@ def as_edge_list(
         raise ValueError(f"Expected 'edge_index' to have shape [2, num_edges] (got {list(edge_index.shape)})")
     if edge_index.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"Expected 'edge_index' to hold integers (got {edge_index.dtype})")
-    if num_nodes is None or not torch.compiler.is_compiling():  # a traced model cannot look at values
+    if num_nodes is None or (look and not torch.compiler.is_compiling()):  # a traced model cannot look at values
         lowest, highest = torch.stack(edge_index.aminmax()).tolist() if edge_index.numel() > 0 else (0, -1)
         if num_nodes is None:
             num_nodes = highest + 1
         if highest >= num_nodes or lowest < 0:
             raise ValueError(f"Expected 'edge_index' to hold nodes in [0, {num_nodes - 1}] (got {lowest} to {highest})")
-    if edge_weight is not None:
+    if edge_weight is not None and look:
         check_weight(edge_weight, "edge_weight", edge_index.size(1))
     return edge_index.long(), edge_weight, num_nodes
 
@@ -86,45 +88,53 @@ def check_batch(batch: Tensor | None, num_nodes: int, edge_index: Tensor | None 
         count_graphs(batch, batch.new_empty(2, 0) if edge_index is None else edge_index)
 
 
-def count_graphs(batch: Tensor, edge_index: Tensor, influence: Tensor | None = None) -> int:
-    """The number of graphs, once the values of a batch vector, and the influence of nodes if there is one, are right. The
-    host waits once."""
+def count_graphs(batch: Tensor, edge_index: Tensor, influence: Tensor | None = None) -> tuple[int, bool]:
+    """The number of graphs and whether the nodes of each stand side by side, in order, once the values of a batch vector, and
+    the influence of nodes if there is one, are right. The host waits once."""
     if batch.numel() == 0:
-        return 0
-    crosses = (batch[edge_index[0]] != batch[edge_index[1]]).any()
+        return 0, True
+    first, last = batch[edge_index]
+    crosses, unsorted = (first != last).any(), (batch[1:] < batch[:-1]).any()
     unknown = torch.zeros_like(crosses) if influence is None else influence.isnan().any()
-    lowest, highest, *wrong = torch.stack([*batch.aminmax(), crosses.to(batch.dtype), unknown.to(batch.dtype)]).tolist()
+    flags = (flag.to(batch.dtype) for flag in (crosses, unsorted, unknown))
+    lowest, highest, crosses, unsorted, unknown = torch.stack([*batch.aminmax(), *flags]).tolist()
     if lowest < 0:
         raise ValueError(f"Expected 'batch' to be non-negative (got a minimum of {lowest})")
     if highest >= MOST_GRAPHS + batch.numel():  # memory is taken for every graph up to the last
         raise ValueError(f"Expected 'batch' to number graphs from 0 on (got {highest} as the number of one)")
-    if wrong[0]:
+    if crosses:
         raise ValueError("Expected every edge of 'edge_index' to stay inside one graph of 'batch' (got edges between graphs)")
-    if wrong[1]:
+    if unknown:
         raise ValueError("Expected 'x' and the weights of 'h' to be numbers (got NaN)")
-    return highest + 1
+    return highest + 1, not unsorted
 
 
-def check_clusters(cluster: Tensor, batch: Tensor) -> int:
-    """Clusters are numbered without gaps, and each is inside one graph. Returns their number."""
+def number_clusters(cluster: Tensor, batch: Tensor) -> tuple[Tensor, int]:
+    """Clusters numbered over all graphs, and their number, once they are right: without gaps, each inside one graph. They may
+    also come numbered from 0 in each graph, as graphs that were clustered one by one and joined since."""
     if cluster.shape != batch.shape:
         raise ValueError(
-            f"Expected 'cluster' to have shape {list(batch.shape)}, one entry a vertex (got {list(cluster.shape)})"
+            f"Expected 'cluster' to have shape {list(batch.shape)}, one entry per node (got {list(cluster.shape)})"
         )
     if cluster.dtype != torch.int64:
         raise TypeError(f"Expected 'cluster' to hold torch.int64 (got {cluster.dtype})")
     if cluster.numel() == 0:
-        return 0
+        return cluster, 0
     if int(cluster.min()) < 0:
         raise ValueError(f"Expected 'cluster' to be non-negative (got a minimum of {int(cluster.min())})")
+    num_graphs, last = int(batch.max()) + 1, torch.iinfo(torch.int64).max
+    first = cluster.new_full((num_graphs,), last).scatter_reduce(0, batch, cluster, "amin")
+    if bool(((first == 0) | (first == last)).all()):
+        size = cluster.new_zeros(num_graphs).scatter_reduce(0, batch, cluster + 1, "amax")
+        cluster = cluster + (size.cumsum(0) - size)[batch]
     num_clusters = int(cluster.max()) + 1
     graph = torch.full((num_clusters,), -1, device=cluster.device, dtype=batch.dtype).scatter(0, cluster, batch)
     if bool((graph < 0).any()):
         missing = (graph < 0).nonzero()[0].item()
-        raise ValueError(f"Expected every cluster up to the highest to have a vertex (got none in cluster {missing})")
+        raise ValueError(f"Expected every cluster up to the highest to have a node (got none in cluster {missing})")
     if bool((graph[cluster] != batch).any()):
         raise ValueError("Expected every cluster to stay inside one graph of 'batch' (got clusters across graphs)")
-    return num_clusters
+    return cluster, num_clusters
 
 
 def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None, name: str = "x") -> None:

@@ -66,14 +66,14 @@ class ReceptiveFields(BaseTransform):
 
 
 class PreCoarsen(BaseTransform):
-    r"""Stores the clusters of one coarsening after the other, for a constant influence :math:`h`, as
-    :obj:`data.cluster_batch_1`, :obj:`data.cluster_batch_2` and so on: those of the vertices, those of the clusters, ...
-    :class:`~torch_gic.VIGMMPool` takes one of them as :obj:`cluster=data.cluster_batch_1`, :class:`~torch_gic.GIC` all as
-    :obj:`clusters=[data.cluster_batch_1, data.cluster_batch_2]`.
+    r"""Stores the clusters of one coarsening after the other, for a constant influence :math:`h`, as :obj:`data.cluster_1`,
+    :obj:`data.cluster_2` and so on: those of the nodes, those of the clusters, ...
+    :class:`~torch_gic.VIGMMPool` takes one of them as :obj:`cluster=data.cluster_1`, :class:`~torch_gic.GIC` all as
+    :obj:`clusters=[data.cluster_1, data.cluster_2]`.
 
-    As a :obj:`pre_transform` of a dataset it saves training the selection. PyG's :class:`DataLoader` joins the clusters of
-    several graphs by itself: it counts up all that has "batch" in its name. The edge weights are :obj:`data.edge_weight`,
-    or ones.
+    As a :obj:`pre_transform` of a dataset it saves training the selection. Clusters are numbered from 0 in each graph, also
+    after PyG's :class:`DataLoader` has joined several graphs: layers number them on. The edge weights are
+    :obj:`data.edge_weight`, or ones.
 
     Args:
         ratios (float or int): The ratio of each coarsening, as in :class:`~torch_gic.VIGMMPool`.
@@ -84,7 +84,7 @@ class PreCoarsen(BaseTransform):
         >>> from torch_gic import PreCoarsen
         >>> path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
         >>> data = PreCoarsen(0.5, 0.5)(Data(edge_index=path, num_nodes=4))
-        >>> data.cluster_batch_1.tolist(), data.cluster_batch_2.tolist()
+        >>> data.cluster_1.tolist(), data.cluster_2.tolist()
         ([0, 0, 1, 1], [0, 0])
     """
 
@@ -97,11 +97,11 @@ class PreCoarsen(BaseTransform):
     def forward(self, data: Data) -> Data:
         edges, weight, num_nodes = _edges(data), data.edge_weight, data.num_nodes
         if not num_nodes:
-            raise ValueError("Expected 'data' to hold at least one vertex (got none)")
+            raise ValueError("Expected 'data' to hold at least one node (got none)")
         x = torch.empty(num_nodes, 0)
         for level, pool in enumerate(self.pools, start=1):
             x, edges, weight, _, select = pool(x, edges, weight)
-            data[f"cluster_batch_{level}"] = select.cluster_index
+            data[f"cluster_{level}"] = select.cluster_index
         return data
 
     def __repr__(self) -> str:
@@ -109,10 +109,9 @@ class PreCoarsen(BaseTransform):
 
 
 class Cluster(BaseTransform):
-    r"""Stores the cluster of each node (:func:`~torch_gic.cluster`) as :obj:`data.cluster_batch`.
+    r"""Stores the cluster of each node (:func:`~torch_gic.cluster`) as :obj:`data.cluster`, numbered from 0 in each graph.
 
-    PyG's loaders join those of several graphs: they count up whatever has "batch" in its name. The edge weights are
-    :obj:`data.edge_weight`, or ones.
+    The edge weights are :obj:`data.edge_weight`, or ones.
 
     Args:
         num_clusters (int, optional): The number of clusters per graph.
@@ -124,7 +123,7 @@ class Cluster(BaseTransform):
         >>> from torch_geometric.data import Data
         >>> from torch_gic import Cluster
         >>> path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
-        >>> Cluster(num_clusters=2)(Data(edge_index=path, num_nodes=4)).cluster_batch.tolist()
+        >>> Cluster(num_clusters=2)(Data(edge_index=path, num_nodes=4)).cluster.tolist()
         [0, 0, 1, 1]
     """
 
@@ -134,7 +133,7 @@ class Cluster(BaseTransform):
         self.max_size = max_size
 
     def forward(self, data: Data) -> Data:
-        data.cluster_batch = cluster(
+        data.cluster = cluster(
             _edges(data),
             self.num_clusters,
             self.ratio,

@@ -19,8 +19,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from torch_gic.coarsening import cut_kernel, structural_rank, undirected_graph
+from torch_gic.coarsening import structural_rank, undirected_graph
+from torch_gic.coarsening.soft import cut_affinity
 from torch_gic.kernels.triton import KERNELS, gpu
+from torch_gic.kernels.triton.merge_clusters import merge_clusters
+from torch_gic.kernels.triton.move_nodes import move_nodes
 
 from ..common.arguments import make_parser
 from ..common.tables import print_table
@@ -76,13 +79,13 @@ def fields_and_coarsening(nodes, clusters=16):
     batch, ptr, offset = torch.zeros_like(node), torch.tensor([0, nodes]), torch.tensor([0, clusters])
     graph = undirected_graph(edge_index, torch.ones(nodes), batch, 1)
     weight, beta = torch.ones(nodes, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
-    kernel, rank = cut_kernel(graph, weight, batch, 1), structural_rank(graph, weight, ptr)
+    affinity, rank = cut_affinity(graph, weight, batch, 1), structural_rank(graph, weight, batch)
     settings = weight, rank, ptr, offset
     with recorded_launches(fake=False) as launches:
         KERNELS["adjacency_powers"](*edge_index, torch.ones(nodes), nodes, 2, None)
-        KERNELS["vigmm"](*kernel, *settings, beta, node % clusters, 1)
-        KERNELS["merge_clusters"](*graph[:3], *settings)
-        KERNELS["move_vertices"](*graph[:3], *settings, node % clusters, 2)
+        KERNELS["soft_em"](*affinity, *settings, beta, node % clusters, 1)
+        merge_clusters(graph, *settings)
+        move_nodes(graph, *settings, node % clusters, 2)
     return launches
 
 

@@ -164,7 +164,7 @@ PRINTED = {
     "ChebNet, VIGMMPool": _printed_peer(lambda i, o: ChebConv(i, o, K=7)),
     "GCN, VIGMMPool": _printed_peer(GCNConv),
     "GIC, flat": _flat,
-    "GIC, kernel laplacian": _printed_gic(pool_kwargs={"kernel": "laplacian"}),
+    "GIC, affinity laplacian": _printed_gic(pool_kwargs={"affinity": "laplacian"}),
 }
 
 

@@ -181,7 +181,7 @@ def smooth_eigenvectors(graph, count):
 PARTITIONS = {
     "vigmm": vigmm,
     "vigmm, soft": lambda graph: vigmm(graph, soft=True),
-    "laplacian": lambda graph: vigmm(graph, kernel="laplacian"),
+    "laplacian": lambda graph: vigmm(graph, affinity="laplacian"),
     "random": random,
     "metis": metis,
     "spectral": spectral,

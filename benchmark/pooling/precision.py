@@ -3,14 +3,11 @@
 import math
 
 import torch
-from torch_geometric.utils import cumsum
 
-from torch_gic.coarsening.merge_clusters import merge_clusters
-from torch_gic.coarsening.responsibility import responsibility
-from torch_gic.coarsening.structural_rank import structural_rank
-from torch_gic.coarsening.undirected_graph import undirected_graph
-from torch_gic.coarsening.vigmm import vigmm
-from torch_gic.coarsening.vigmm_select import GRADIENT_SHARPNESS, SHARPNESS, precisions, vertex_kernel, vertex_weights
+from torch_gic.coarsening import coarsen, responsibility
+from torch_gic.coarsening.soft import cut_affinity, soft_em
+from torch_gic.coarsening.soft.select import SHARPNESS, precisions
+from torch_gic.nn.pool.vigmm_select import GRADIENT_SHARPNESS
 
 from ..common.tables import print_table
 from .contenders import num_clusters, set_threads
@@ -20,27 +17,23 @@ PRECISIONS = (0.25, 1, 4, 16, 64)  # multiples of the mean cluster size
 NODES, ITERATIONS, SURE = 10000, 20, 0.9
 
 
-def soft_em(data, sharpness):
+def measure(data, sharpness):
     """The cut of the start, that after soft EM without any moves, and the share of nodes whose cluster is responsible for
     them by more than SURE at the start."""
     count, n = num_clusters(data), data.num_nodes
     batch, influence = torch.zeros(n, dtype=torch.long), torch.ones(n, dtype=torch.float64)
-    ptr, offset = cumsum(torch.tensor([n])), cumsum(torch.tensor([count]))
-    graph = undirected_graph(data.edge_index, torch.ones(data.num_edges), batch, 1)
-    weight = vertex_weights(graph, influence, batch, 1, "cut")
-    kernel = vertex_kernel(graph, weight, batch, 1, "cut")
-    rank = structural_rank(graph, influence, ptr)
-    start = merge_clusters(graph.row, graph.col, graph.weight, weight, rank, ptr, torch.tensor([count]))
-    beta = precisions(torch.tensor([n]), torch.tensor([count]), "cut", None, sharpness)
-    end = vigmm(kernel, weight, rank, ptr, offset, beta, start, ITERATIONS)
-    sure = responsibility(kernel, weight, beta, batch, start, count) > SURE
+    found = coarsen(data.edge_index, None, influence, batch, 1, count, num_iterations=0)
+    beta, start = precisions(found, None, sharpness), found.cluster
+    affinity = cut_affinity(found.graph, found.node_weight, batch, 1)
+    end = soft_em(affinity, *found[3:], beta, start, ITERATIONS)
+    sure = responsibility(found.graph, found.node_weight, found.ptr, found.offset, start, beta) > SURE
     return [normalised_cut(data, start), normalised_cut(data, end), float(sure.double().mean())]
 
 
 def measure_precision(args, results, progress):
     def mean(dataset, sharpness):
         graphs = [graph for graph in first_graphs(load_graphs(args, dataset), NODES) if graph.num_edges > 0]
-        measured = [soft_em(graph, sharpness) for graph in graphs]
+        measured = [measure(graph, sharpness) for graph in graphs]
         return [math.fsum(values) / len(graphs) for values in zip(*measured, strict=True)]
 
     set_threads(args.threads[-1])

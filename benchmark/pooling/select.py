@@ -107,7 +107,7 @@ def _from_tgp(name):
 POOLERS = {  # name: factory(in_channels, ratio, mean_size); frozen: VIGMMPool without a learnt influence
     "VIGMMPool": lambda in_channels, ratio, mean_size: VIGMMPool(in_channels, ratio),
     "frozen": lambda in_channels, ratio, mean_size: VIGMMPool(None, ratio),
-    "laplacian": lambda in_channels, ratio, mean_size: VIGMMPool(in_channels, ratio, kernel="laplacian"),
+    "laplacian": lambda in_channels, ratio, mean_size: VIGMMPool(in_channels, ratio, affinity="laplacian"),
     "random": _with_select(RandomSelect),
     "metis": _with_select(MetisSelect),
     "mincut": _from_tgp("mincut"),

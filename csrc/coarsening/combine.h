@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
+
+#include "common/large_pages.h"
 
 namespace torch_gic {
 
@@ -18,63 +19,50 @@ class Combiner {
 
   // Returns how many links are left. They are sorted by cluster.
   int64_t operator()(Link* links, int64_t count) {
-    // To look at a bit of each cluster is cheaper than to sort, unless the clusters are very many.
-    if (count >= kSome && num_clusters_ <= count * kWord) return scatter(links, count);
-    sort(links, count);
+    if (count <= kFew) return insert(links, count);
+    const int64_t kept = unsorted(links, count);
+    std::sort(links, links + kept, [](const Link& a, const Link& b) { return a.first < b.first; });
+    return kept;
+  }
+
+  // The same in the order in which the clusters first stand there.
+  int64_t unsorted(Link* links, int64_t count) {
+    if (place_.empty()) place_.resize(num_clusters_);
     int64_t kept = 0;
     for (int64_t i = 0; i < count; ++i) {
-      if (kept > 0 && links[kept - 1].first == links[i].first) {
-        links[kept - 1].second += links[i].second;
+      const Link link = links[i];
+      int32_t& place = place_[link.first];  // of an earlier call, unless that link says otherwise
+      if (place < kept && links[place].first == link.first) {
+        links[place].second += link.second;
       } else {
-        links[kept++] = links[i];
+        place = static_cast<int32_t>(kept);
+        links[kept++] = link;
       }
     }
     return kept;
   }
 
  private:
-  static constexpr int64_t kSome = 8, kMany = 32;  // links: fewer than some are always sorted, up to many by insertion
-  static constexpr int64_t kWord = 64;
+  static constexpr int64_t kFew = 24;  // links that are sorted by insertion
 
-  int64_t scatter(Link* links, int64_t count) {
-    if (!sum_) {
-      sum_.reset(new double[num_clusters_]);
-      seen_.assign((num_clusters_ + kWord - 1) / kWord, 0);
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      const auto [cluster, weight] = links[i];
-      uint64_t& word = seen_[cluster / kWord];
-      const uint64_t bit = uint64_t{1} << (cluster % kWord);
-      sum_[cluster] = (word & bit) ? sum_[cluster] + weight : weight;
-      word |= bit;
-    }
+  static int64_t insert(Link* links, int64_t count) {
     int64_t kept = 0;
-    for (size_t w = 0; w < seen_.size(); ++w) {
-      for (uint64_t word = seen_[w]; word != 0; word &= word - 1) {
-        const auto cluster = static_cast<int32_t>(w * kWord + __builtin_ctzll(word));
-        links[kept++] = {cluster, sum_[cluster]};
+    for (int64_t i = 0; i < count; ++i) {
+      const Link link = links[i];
+      int64_t j = kept;
+      while (j > 0 && link.first < links[j - 1].first) --j;
+      if (j > 0 && links[j - 1].first == link.first) {
+        links[j - 1].second += link.second;
+      } else {
+        for (int64_t k = kept++; k > j; --k) links[k] = links[k - 1];
+        links[j] = link;
       }
-      seen_[w] = 0;
     }
     return kept;
   }
 
-  static void sort(Link* links, int64_t count) {
-    if (count > kMany) {
-      std::stable_sort(links, links + count, [](const Link& a, const Link& b) { return a.first < b.first; });
-      return;
-    }
-    for (int64_t i = 1; i < count; ++i) {
-      const Link link = links[i];
-      int64_t j = i;
-      for (; j > 0 && link.first < links[j - 1].first; --j) links[j] = links[j - 1];
-      links[j] = link;
-    }
-  }
-
   int64_t num_clusters_;
-  std::unique_ptr<double[]> sum_;  // of the clusters that were seen
-  std::vector<uint64_t> seen_;     // a bit each, all zero between calls
+  LargeVector<int32_t> place_;  // of each cluster among the links
 };
 
 }  // namespace torch_gic

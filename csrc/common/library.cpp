@@ -12,9 +12,11 @@ STABLE_TORCH_LIBRARY_IMPL(torch_gic, CPU, m) {
   m.impl("field_mean_backward", TORCH_BOX(&torch_gic::field_mean_backward_cpu));
   m.impl("gaussian_encode", TORCH_BOX(&torch_gic::gaussian_encode_cpu));
   m.impl("gaussian_encode_backward", TORCH_BOX(&torch_gic::gaussian_encode_backward_cpu));
-  m.impl("undirected_graph", TORCH_BOX(&torch_gic::undirected_graph_cpu));
-  m.impl("structural_rank", TORCH_BOX(&torch_gic::structural_rank_cpu));
-  m.impl("merge_clusters", TORCH_BOX(&torch_gic::merge_clusters_cpu));
-  m.impl("move_vertices", TORCH_BOX(&torch_gic::move_vertices_cpu));
-  m.impl("vigmm", TORCH_BOX(&torch_gic::vigmm_cpu));
+  m.impl("coarsen", TORCH_BOX(&torch_gic::coarsen_cpu));
+  m.impl("responsibility", TORCH_BOX(&torch_gic::responsibility_cpu));
+  m.impl("responsibility_backward", TORCH_BOX(&torch_gic::responsibility_backward_cpu));
+  m.impl("soft_em", TORCH_BOX(&torch_gic::soft_em_cpu));
+  m.impl("cluster_max", TORCH_BOX(&torch_gic::cluster_max_cpu));
+  m.impl("cluster_max_backward", TORCH_BOX(&torch_gic::cluster_max_backward_cpu));
+  m.impl("cluster_edges", TORCH_BOX(&torch_gic::cluster_edges_cpu));
 }

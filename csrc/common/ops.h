@@ -31,18 +31,24 @@ std::tuple<Tensor, Tensor, Tensor> bounded_norm_cpu(Tensor x, double bound);
 
 Tensor bounded_norm_backward_cpu(Tensor grad, Tensor x, Tensor mean, Tensor var, double bound);
 
-std::tuple<Tensor, Tensor, Tensor, Tensor> undirected_graph_cpu(Tensor edge_index, Tensor edge_weight, Tensor batch,
-                                                                int64_t num_graphs);
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> coarsen_cpu(
+    Tensor edge_index, std::optional<Tensor> edge_weight, Tensor influence, Tensor batch, int64_t num_graphs,
+    double ratio, std::optional<int64_t> count, int64_t num_iterations, int64_t max_size, bool by_degree,
+    std::optional<Tensor> start, int64_t num_refinements, int64_t most_together, double rounding);
 
-Tensor structural_rank_cpu(Tensor row, Tensor col, Tensor weight, Tensor influence, Tensor ptr);
+Tensor responsibility_cpu(Tensor node_weight, Tensor rowptr, Tensor col, Tensor weight, Tensor ptr, Tensor offset,
+                          Tensor cluster, Tensor beta);
 
-Tensor merge_clusters_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
-                          Tensor offset, int64_t max_size);
+Tensor responsibility_backward_cpu(Tensor grad, Tensor node_weight, Tensor rowptr, Tensor col, Tensor weight,
+                                   Tensor ptr, Tensor offset, Tensor cluster, Tensor beta);
 
-Tensor move_vertices_cpu(Tensor row, Tensor col, Tensor weight, Tensor vertex_weight, Tensor rank, Tensor ptr,
-                         Tensor offset, Tensor cluster, int64_t num_iterations, int64_t max_size);
+Tensor soft_em_cpu(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Tensor node_weight, Tensor rank,
+                   Tensor ptr, Tensor offset, Tensor beta, Tensor cluster, int64_t num_iterations);
 
-Tensor vigmm_cpu(Tensor diagonal, Tensor row, Tensor col, Tensor value, Tensor vertex_weight, Tensor rank, Tensor ptr,
-                 Tensor offset, Tensor beta, Tensor cluster, int64_t num_iterations);
+Tensor cluster_max_cpu(Tensor x, Tensor cluster, int64_t num_clusters);
+
+Tensor cluster_max_backward_cpu(Tensor grad, Tensor x, Tensor out, Tensor cluster);
+
+std::tuple<Tensor, Tensor> cluster_edges_cpu(Tensor edge_index, Tensor cluster, int64_t num_clusters);
 
 }  // namespace torch_gic

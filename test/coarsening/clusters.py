@@ -3,7 +3,7 @@
 import torch
 from torch_geometric.utils import cumsum
 
-from torch_gic.coarsening import structural_rank, undirected_graph, vertex_volume
+from torch_gic.coarsening import node_volume, structural_rank, undirected_graph
 
 
 def weighted(edges, num_nodes, weight=None):
@@ -29,19 +29,30 @@ def batch_of_graphs(sizes=(30, 1, 47, 0, 12, 80), degree=4, unit=False, seed=0):
 
 
 def settings(graph, batch, influence=None):
-    """What the operations on clusters take first; the weight of a vertex is its influence times its degree."""
+    """What the stages take first; the weight of a node is its influence times its degree."""
     influence = torch.ones(batch.numel(), dtype=torch.float64) if influence is None else influence
     num_graphs = int(batch.max()) + 1
-    weight = influence * vertex_volume(graph, batch, num_graphs)
+    weight = influence * node_volume(graph, batch, num_graphs)
     ptr = cumsum(torch.bincount(batch, minlength=num_graphs))
-    return graph.row, graph.col, graph.weight, weight, structural_rank(graph, influence, ptr), ptr
+    return graph, weight, structural_rank(graph, influence, batch), ptr
 
 
-def cut_objective(graph, vertex_weight, cluster):
+def start(batch, num_clusters, seed=0):
+    """A random partition without empty clusters."""
+    generator = torch.Generator().manual_seed(seed)
+    cluster, offset = torch.empty_like(batch), cumsum(num_clusters)
+    for g in batch.unique():
+        members = (batch == g).nonzero().view(-1)
+        order = torch.randperm(members.numel(), generator=generator)
+        cluster[members[order]] = torch.arange(members.numel()) % num_clusters[g] + offset[g]
+    return cluster
+
+
+def cut_objective(graph, node_weight, cluster):
     """sum_c links(V_c, rest) / w(V_c), cluster by cluster."""
     total = 0.0
     for c in cluster.unique():
         inside = cluster == c
         links = graph.weight[inside[graph.row] & ~inside[graph.col]].sum()
-        total += float(links / vertex_weight[inside].sum())
+        total += float(links / node_weight[inside].sum())
     return total

@@ -9,10 +9,7 @@ from torch_geometric.utils import cumsum, grid
 
 import torch_gic
 from torch_gic import Cluster, VIGMMPool, cluster
-from torch_gic.coarsening import fill_clusters, merge_clusters, move_vertices
-from torch_gic.coarsening.merge_clusters import reference as merge_reference
-from torch_gic.coarsening.move_vertices import reference as move_reference
-from torch_gic.kernels.library import has_kernel, load_kernels
+from torch_gic.coarsening import fill_clusters, merge_clusters
 from torch_gic.loader import ClusterData
 
 
@@ -66,30 +63,13 @@ def test_a_loose_bound_changes_nothing():
     assert torch.equal(cluster(edges, 6, max_size=60, num_nodes=60), cluster(edges, 6, num_nodes=60))
 
 
-@pytest.mark.parametrize("max_size", [5, 6, 9])
-def test_kernels_equal_references(max_size):
-    load_kernels()
-    if not has_kernel("merge_clusters", "CPU"):
-        pytest.skip("no compiler")
-    for unit in (True, False):
-        graph, batch, counts = batch_of_graphs(sizes=(30, 1, 47, 0, 12, 400), unit=unit)
-        arguments, offset = settings(graph, batch), cumsum(counts)
-        merged = merge_reference(*arguments, offset, max_size)
-        assert torch.equal(merge_clusters(*arguments, counts, max_size), merged)
-        start = fill_clusters(*arguments[:3], *arguments[4:], offset, merged, max_size)
-        assert torch.bincount(start).max() <= max_size
-        for num_iterations in (1, 2, 30):
-            expected = move_reference(*arguments, offset, start, num_iterations, max_size)
-            assert torch.equal(move_vertices(*arguments, offset, start, num_iterations, max_size), expected)
-            assert torch.bincount(expected).max() <= max_size
-
-
 def test_what_is_left_over_is_filled_in():
     graph, batch, counts = batch_of_graphs(sizes=(40,))
     arguments = settings(graph, batch)
-    merged = merge_clusters(*arguments, counts, 4)
+    merged = merge_clusters(*arguments, cumsum(counts), 4)
     assert (merged < 0).any()  # ten clusters of four: some do not fit
-    filled = fill_clusters(*arguments[:3], *arguments[4:], cumsum(counts), merged, 4)
+    graph, _, *order = arguments
+    filled = fill_clusters(graph, *order, cumsum(counts), merged, 4)
     assert torch.equal(filled[merged >= 0], merged[merged >= 0])
     assert torch.equal(torch.bincount(filled), torch.full((10,), 4))
 
@@ -118,7 +98,7 @@ def test_transform_is_joined():
     assert str(transform) == "Cluster(num_clusters=2, ratio=None, max_size=None)"
     graphs = [transform(Data(edge_index=grid(2, n)[0], num_nodes=2 * n)) for n in (3, 4)]
     joined = Batch.from_data_list(graphs)
-    assert torch.equal(joined.cluster_batch, torch.cat([graphs[0].cluster_batch, graphs[1].cluster_batch + 2]))
+    assert torch.equal(joined.cluster, torch.cat([graphs[0].cluster, graphs[1].cluster]))
 
 
 @pytest.mark.filterwarnings("ignore:Weights only load failed")  # of PyG's own file
@@ -142,14 +122,5 @@ def test_is_public():
 
 def test_a_graph_number_of_a_billion_is_refused():
     """Memory is taken for every graph up to the last."""
-    with pytest.raises(ValueError, match="'batch' to number graphs from 0 on .got 1000000000 as the number of one"):
+    with pytest.raises(ValueError, match=r"'batch' to number graphs from 0 on .got 1000000000 as the number of one"):
         cluster(random_edges(6, 5), 2, batch=torch.full((6,), 10**9))
-
-
-def test_merging_ends_for_an_adjacency_that_is_not_symmetric():
-    row, col = torch.tensor([0, 1, 2]), torch.tensor([1, 2, 0])
-    weight, rank = torch.tensor([3.0, 2.0, 1.0]).double(), torch.zeros(3, dtype=torch.long)
-    arguments = row, col, weight, torch.ones(3).double(), rank, torch.tensor([0, 3])
-    for implementation, count in ((merge_clusters, torch.tensor([1])), (merge_reference, torch.tensor([0, 1]))):
-        with pytest.raises((RuntimeError, ValueError), match="Expected a symmetric adjacency and different ranks"):
-            implementation(*arguments, count)

@@ -8,28 +8,25 @@ import torch
 from conftest import ODD_GRAPHS, odd_graph
 from torch_geometric.utils import cumsum
 
-from torch_gic.coarsening import undirected_graph
-from torch_gic.coarsening.merge_clusters import reference as merge_reference
-from torch_gic.coarsening.move_vertices import reference as move_reference
+from torch_gic.coarsening import merge_clusters, move_nodes, undirected_graph
 
 pytest.importorskip("triton")
-sys.path.append(str(Path(__file__).parents[1] / "ops"))
-from clusters import batch_of_graphs, settings, weighted
-from test_move_vertices import start
+sys.path.append(str(Path(__file__).parents[1] / "coarsening"))
+from clusters import batch_of_graphs, settings, start, weighted
 
-from torch_gic.kernels.triton import KERNELS, graph_blocks
+from torch_gic.kernels.triton import graph_blocks
+from torch_gic.kernels.triton.merge_clusters import merge_clusters as merge
+from torch_gic.kernels.triton.move_nodes import move_nodes as move
 
-merge, move = KERNELS["merge_clusters"], KERNELS["move_vertices"]
 
-
-def both_equal(graph, batch, counts, num_iterations=20):
+def both_equal(graph, batch, counts, num_iterations=20, most_together=64):
     """Merging, then moving what merging gave; and moving from a start at random, which has more to do."""
     arguments, offset = settings(graph, batch), cumsum(counts)
     merged = merge(*arguments, offset)
-    assert torch.equal(merged, merge_reference(*arguments, offset))
+    assert torch.equal(merged, merge_clusters(*arguments, offset))
     for cluster in (merged, start(batch, counts)):
-        expected = move_reference(*arguments, offset, cluster, num_iterations)
-        assert torch.equal(move(*arguments, offset, cluster, num_iterations), expected)
+        expected = move_nodes(*arguments, offset, cluster, num_iterations, 0, most_together)
+        assert torch.equal(move(*arguments, offset, cluster, num_iterations, 0, most_together), expected)
     return not torch.equal(expected, cluster)
 
 
@@ -56,7 +53,7 @@ def test_one_large_graph_among_small_ones():
 
 
 def test_graphs_without_a_program(monkeypatch):
-    monkeypatch.setattr(graph_blocks, "MOST_VERTICES", 10)  # two graphs above, two below
+    monkeypatch.setattr(graph_blocks, "MOST_NODES", 10)  # two graphs above, two below
     assert both_equal(*batch_of_graphs((12, 4, 0, 30, 7), unit=True))
 
 
@@ -66,11 +63,8 @@ def test_links_that_underflow_are_links():
     both_equal(graph, torch.zeros(4, dtype=torch.long), torch.tensor([1]))
 
 
-def test_more_go_together_than_may(monkeypatch):
-    module = sys.modules["torch_gic.kernels.triton.move_vertices"]
-    monkeypatch.setattr(module, "MOST_TOGETHER", 2)
-    monkeypatch.setattr(sys.modules["torch_gic.coarsening.move_vertices"], "MOST_TOGETHER", 2)
-    assert both_equal(*batch_of_graphs((20, 6))[:2], torch.tensor([2, 1]), num_iterations=4)
+def test_more_go_together_than_may():
+    assert both_equal(*batch_of_graphs((20, 6))[:2], torch.tensor([2, 1]), num_iterations=4, most_together=2)
 
 
 @pytest.mark.parametrize("num_iterations", [0, 1])
@@ -80,36 +74,29 @@ def test_iterations(num_iterations):
 
 def test_non_contiguous():
     graph, batch, counts = batch_of_graphs((9, 4))
-    inputs = *settings(graph, batch), cumsum(counts)
+    _, *inputs = *settings(graph, batch), cumsum(counts)
     strided = [torch.stack([value, value], dim=1)[:, 0] for value in inputs]
-    cluster = merge(*strided)
-    assert torch.equal(cluster, merge(*inputs))
+    cluster = merge(graph, *strided)
+    assert torch.equal(cluster, merge(graph, *inputs))
     twice = torch.stack([cluster, cluster], dim=1)[:, 0]
-    assert torch.equal(move(*strided, twice, 2), move(*inputs, cluster, 2))
-
-
-def test_no_vertices():
-    none, words = torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.long)
-    boundaries = torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long)
-    assert merge(words, words, none, none, words, *boundaries).numel() == 0
-    assert move(words, words, none, none, words, *boundaries, words, 3).numel() == 0
+    assert torch.equal(move(graph, *strided, twice, 2), move(graph, *inputs, cluster, 2))
 
 
 @pytest.mark.parametrize(
-    ("position", "value", "message"),
+    ("name", "value", "message"),
     [
-        (1, torch.tensor([2, 0]), "edge to stay inside a graph"),
-        (3, torch.tensor([1.0, torch.nan, 1.0], dtype=torch.float64), "'vertex_weight' to be positive and finite"),
-        (7, torch.tensor([0, 1, 1]), "'cluster' to lie in the clusters of its graph"),
+        ("col", torch.tensor([2, 0]), "edge to stay inside a graph"),
+        ("weight", torch.tensor([1.0, torch.nan, 1.0], dtype=torch.float64), "'node_weight' to be positive and finite"),
+        ("cluster", torch.tensor([0, 1, 1]), "'cluster' to lie in the clusters of its graph"),
     ],
 )
-def test_bad_operands(position, value, message):
-    graph = weighted([(0, 1)], 3)
-    *arguments, _ = settings(graph, torch.tensor([0, 0, 1]))
-    arguments = [*arguments, torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), torch.tensor([0, 0, 1])]
-    arguments[position] = value
+def test_bad_operands(name, value, message):
+    graph, weight, rank, _ = settings(weighted([(0, 1)], 3), torch.tensor([0, 0, 1]))
+    graph = graph._replace(col=value) if name == "col" else graph
+    weight, cluster = value if name == "weight" else weight, value if name == "cluster" else torch.tensor([0, 0, 1])
+    arguments = graph, weight, rank, torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2])
     with pytest.raises(RuntimeError, match=message):
-        move(*arguments, 1)
-    if position < 7:
+        move(*arguments, cluster, 1)
+    if name != "cluster":
         with pytest.raises(RuntimeError, match=message):
-            merge(*arguments[:7])
+            merge(*arguments)

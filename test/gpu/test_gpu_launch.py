@@ -13,8 +13,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_gic import Fields, GaussianAggregation, GICConv, backend_info
-from torch_gic.coarsening import undirected_graph, vertex_volume
-from torch_gic.coarsening.structural_rank import reference as structural_rank
+from torch_gic.coarsening import node_volume, structural_rank, undirected_graph
 from torch_gic.encoding.gaussian_encode import reference
 from torch_gic.kernels import library
 
@@ -77,8 +76,8 @@ def test_ranks_and_volumes_do_not_wait_for_the_device():
     edge_index, batch = torch.tensor([[0, 1, 3], [1, 2, 4]]), torch.tensor([0, 0, 0, 1, 1, 1])
     graph = undirected_graph(edge_index, torch.ones(3), batch, 2)
     with NoWaiting():
-        volume = vertex_volume(graph, batch, 2)
-        assert structural_rank(*graph[:3], volume, torch.tensor([0, 3, 6])).numel() == 6
+        volume = node_volume(graph, batch, 2)
+        assert structural_rank(graph, volume, batch).numel() == 6
 
 
 def test_launches_are_on_the_device_of_the_tensors(monkeypatch):

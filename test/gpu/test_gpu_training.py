@@ -22,7 +22,7 @@ from conftest import random_graph
 coarsening, dtype, file = sys.argv[1], getattr(torch, sys.argv[2]), sys.argv[3]
 data = Batch.from_data_list([random_graph(n, n, channels=3, seed=n, dtype=torch.float32) for n in (5, 8, 1, 12)])
 torch.manual_seed(0)
-settings = {"soft": {"pool_kwargs": {"kernel": "laplacian"}}, "hard": {}}[coarsening]
+settings = {"soft": {"pool_kwargs": {"affinity": "laplacian"}}, "hard": {}}[coarsening]
 model = GIC(3, 2, "C(4)-P(0.4)-C(4)-P-FC(16)", num_scales=2, num_components=3, **settings).to(dtype)
 out = model(data.x.to(dtype), data.edge_index, data.edge_weight.to(dtype), data.batch)
 loss = F.cross_entropy(out, torch.tensor([0, 1, 1, 0]))

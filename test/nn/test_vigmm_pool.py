@@ -11,12 +11,12 @@ from torch_geometric.utils import to_torch_coo_tensor
 
 from torch_gic import VIGMMPool
 
-KERNELS = ["cut", "laplacian"]
-SETTINGS = [{}, {"soft": True}, {"kernel": "laplacian"}]
+AFFINITIES = ["cut", "laplacian"]
+SETTINGS = [{}, {"soft": True}, {"affinity": "laplacian"}]
 
 
 def pool(ratio=0.25, **kwargs):
-    """With an influence as if it had been learnt: no two vertices are alike."""
+    """With an influence as if it had been learnt: no two nodes are alike."""
     torch.manual_seed(0)
     layer = VIGMMPool(5, ratio, **kwargs).double()
     torch.nn.init.normal_(layer.select.lin.weight)
@@ -34,7 +34,7 @@ def test_starts_with_equal_influence(in_channels):
         torch.nn.init.normal_(learnt.select.lin.weight)
         learnt.reset_parameters()
     assert list(constant.parameters()) == []
-    assert str(constant) == "VIGMMPool(None, ratio=0.25, kernel='cut')"
+    assert str(constant) == "VIGMMPool(None, ratio=0.25, affinity='cut')"
 
 
 def dense(edge_index, edge_weight, n):
@@ -43,10 +43,10 @@ def dense(edge_index, edge_weight, n):
     )
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_output_is_what_the_selection_says(kernel):
+@pytest.mark.parametrize("affinity", AFFINITIES)
+def test_output_is_what_the_selection_says(affinity):
     data = random_graph(20, 40)
-    out = pool(kernel=kernel)(data.x, data.edge_index, data.edge_weight)
+    out = pool(affinity=affinity)(data.x, data.edge_index, data.edge_weight)
     assert isinstance(out.select, SelectOutput)
     assert [*out] == [out.x, out.edge_index, out.edge_weight, out.batch, out.select]
     cluster = out.select.cluster_index
@@ -60,7 +60,7 @@ def test_output_is_what_the_selection_says(kernel):
     torch.testing.assert_close(coarse, coarse.t())
     assert out.batch.tolist() == [0] * 5
     assert torch.equal(VIGMMPool.lift(out.x, out.select), out.x[cluster])
-    with pytest.raises(ValueError, match=r"'x' to have 5 rows, one a cluster .got 20"):
+    with pytest.raises(ValueError, match=r"'x' to have 5 rows, one per cluster .got 20"):
         VIGMMPool.lift(data.x, out.select)
     with pytest.raises(TypeError, match=r"'select' to be that of the output, out.select .got VIGMMPoolOutput"):
         VIGMMPool.lift(out.x, out)
@@ -103,7 +103,7 @@ def normalised_cut(edge_index, cluster, num_clusters):
     return float((links / volume.clamp(min=1)).mean())
 
 
-def test_the_cut_kernel_cuts_and_the_printed_one_does_not():
+def test_the_cut_affinity_cuts_and_the_printed_one_does_not():
     side = 12
     grid = torch.arange(side * side).view(side, side)
     edge_index = torch.cat(
@@ -112,7 +112,7 @@ def test_the_cut_kernel_cuts_and_the_printed_one_does_not():
     )
     edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)
     x = torch.randn(side * side, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    cuts = {k: normalised_cut(edge_index, pool(kernel=k)(x, edge_index).select.cluster_index, 36) for k in KERNELS}
+    cuts = {k: normalised_cut(edge_index, pool(affinity=k)(x, edge_index).select.cluster_index, 36) for k in AFFINITIES}
     random = normalised_cut(edge_index, torch.randperm(144, generator=torch.Generator().manual_seed(0)) % 36, 36)
     assert cuts["cut"] < 0.7 * random
     assert cuts["laplacian"] > 0.8 * random
@@ -170,7 +170,7 @@ def test_influence_has_the_same_bits_in_any_batch():
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs, settings):
+def test_batch_equals_its_graphs_in_any_order_of_nodes(graphs, settings):
     parts, batch = graphs
     layer = pool(0.4, **settings)
     out = layer(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
@@ -186,7 +186,7 @@ def test_batch_equals_its_graphs_in_any_order_of_vertices(graphs, settings):
     torch.testing.assert_close(other.x, out.x, rtol=0, atol=1e-6)
 
 
-def test_the_order_of_equal_vertices_changes_nothing_but_the_order():
+def test_the_order_of_equal_nodes_changes_nothing_but_the_order():
     # Constant influence and unit weights: nothing but the structure is left to break ties.
     layer = VIGMMPool(None, 0.25)
     for seed in range(10):
@@ -196,7 +196,7 @@ def test_the_order_of_equal_vertices_changes_nothing_but_the_order():
         out, other = (layer(d.x, d.edge_index, d.edge_weight) for d in (data, moved))
         sizes, others = (torch.bincount(o.select.cluster_index).sort().values for o in (out, other))
         assert torch.equal(sizes, others)
-        seen = torch.bincount(data.edge_index[0], minlength=40) > 1  # leaves of one vertex and lone vertices look the same
+        seen = torch.bincount(data.edge_index[0], minlength=40) > 1  # leaves of one node and lone nodes look the same
         assert torch.equal(other.select.cluster_index[order][seen], out.select.cluster_index[seen])
 
 
@@ -215,7 +215,7 @@ def test_inside_a_pyg_model_and_copies():
     data = random_graph(20, 40, dtype=torch.float32)
     torch.manual_seed(0)
     layer = VIGMMPool(-1, 0.5)
-    assert str(layer) == "VIGMMPool(-1, ratio=0.5, kernel='cut')"
+    assert str(layer) == "VIGMMPool(-1, ratio=0.5, affinity='cut')"
     out = layer(data.x, data.edge_index)
     assert out.edge_weight.dtype == out.x.dtype == torch.float32
     assert GCNConv(5, 3)(out.x, out.edge_index, out.edge_weight).shape == (10, 3)
@@ -238,11 +238,11 @@ def test_inside_a_pyg_model_and_copies():
         (ValueError, "'ratio' to be in .0, 1.*or a number of clusters as an int.*0", {"ratio": 0}),
         (TypeError, "'ratio' to be a float or an int.*bool", {"ratio": True}),
         (TypeError, "'ratio' to be a float or an int.*str", {"ratio": "0.5"}),
-        (ValueError, "'kernel' to be one of.*'rbf'", {"kernel": "rbf"}),
+        (ValueError, "'affinity' to be one of.*'rbf'", {"affinity": "rbf"}),
         (ValueError, "'beta' to be positive.*-1", {"beta": -1.0}),
         (ValueError, "'num_iterations' to be at least 1", {"num_iterations": 0}),
         (ValueError, "'in_channels' to be at least 1", {"in_channels": 0}),
-        (ValueError, "'soft' to be True or None for kernel 'laplacian'", {"kernel": "laplacian", "soft": False}),
+        (ValueError, "'soft' to be True or None for affinity 'laplacian'", {"affinity": "laplacian", "soft": False}),
         (ValueError, "'reduce' to be one of.*'min'", {"reduce": "min"}),
         (TypeError, "unexpected keyword argument 'aggr'", {"aggr": "sum"}),
     ],

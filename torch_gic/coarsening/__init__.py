@@ -1,29 +1,33 @@
-"""The third stage: from a graph to the clusters of a smaller one."""
+"""The third stage of the network: from a graph to the clusters of a smaller one.
+
+Its own stages have one file each: ``graph``, ``rank``, ``merge``, ``move``, ``select``, which calls the others. Apart from
+this way are ``fill`` (clusters of bounded size), ``responsibility`` (the gradient), ``reduce`` and ``connect`` (features and
+edges of the clusters) and ``soft`` (soft EM and the printed affinity).
+"""
 
 from torch_gic.coarsening.cluster import cluster
-from torch_gic.coarsening.fill_clusters import fill_clusters
-from torch_gic.coarsening.merge_clusters import merge_clusters
-from torch_gic.coarsening.move_vertices import move_vertices
+from torch_gic.coarsening.connect import cluster_edges
+from torch_gic.coarsening.fill import fill_clusters
+from torch_gic.coarsening.graph import UndirectedGraph, node_volume, undirected_graph
+from torch_gic.coarsening.merge import merge_clusters
+from torch_gic.coarsening.move import move_nodes
+from torch_gic.coarsening.rank import structural_rank
+from torch_gic.coarsening.reduce import cluster_max
 from torch_gic.coarsening.responsibility import responsibility
-from torch_gic.coarsening.structural_rank import structural_rank
-from torch_gic.coarsening.undirected_graph import UndirectedGraph, undirected_graph, vertex_volume
-from torch_gic.coarsening.vertex_kernels import VertexKernel, cut_kernel, laplacian_kernel
-from torch_gic.coarsening.vigmm import vigmm
-from torch_gic.coarsening.vigmm_select import vigmm_select
+from torch_gic.coarsening.select import Coarsening, coarsen
 
 __all__ = [
+    "Coarsening",
     "UndirectedGraph",
-    "VertexKernel",
     "cluster",
-    "cut_kernel",
+    "cluster_edges",
+    "cluster_max",
+    "coarsen",
     "fill_clusters",
-    "laplacian_kernel",
     "merge_clusters",
-    "move_vertices",
+    "move_nodes",
+    "node_volume",
     "responsibility",
     "structural_rank",
     "undirected_graph",
-    "vertex_volume",
-    "vigmm",
-    "vigmm_select",
 ]

@@ -7,7 +7,8 @@ from torch import Tensor
 from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import as_edge_list, check_at_least, check_batch
-from torch_gic.coarsening.vigmm_select import vigmm_select
+from torch_gic.coarsening.order import graph_order
+from torch_gic.coarsening.select import coarsen
 
 
 def cluster(
@@ -65,12 +66,9 @@ def cluster(
         num_nodes = batch.numel()
     edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, num_nodes)
     check_batch(batch, num_nodes, edge_index, look=False)  # the selection looks at values
-    if edge_weight is None:
-        edge_weight = torch.ones(edge_index.size(1), device=edge_index.device)
-    if batch is None:
-        batch = edge_index.new_zeros(num_nodes)
+    batch = edge_index.new_zeros(num_nodes) if batch is None else batch.long()
+    influence = torch.ones(num_nodes, device=edge_index.device)
+    order = graph_order(batch, edge_index, influence)
+    graphs = order.sort_edges(edge_index), edge_weight, influence, order.sort(batch), order.num_graphs
     wanted = num_clusters if num_clusters is not None else float(ratio or 0)
-    influence = torch.ones(num_nodes, dtype=torch.float64, device=edge_index.device)
-    return vigmm_select(edge_index, edge_weight, influence, batch, wanted, "cut", False, None, num_iterations, max_size or 0)[
-        0
-    ]
+    return order.restore(coarsen(*graphs, wanted, num_iterations, max_size or 0).cluster)

@@ -1,45 +1,114 @@
-"""How sure the mixture is of a cluster: the way by which a gradient reaches the weights of the vertices."""
+"""How sure the mixture is of a cluster: the way by which a gradient reaches the weights of the nodes."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
-from torch_geometric.utils import softmax
+from torch_geometric.utils import scatter, softmax
 
+from torch_gic.coarsening.graph import UndirectedGraph
 from torch_gic.coarsening.segments import total_in
-from torch_gic.coarsening.vertex_kernels import VertexKernel
+from torch_gic.kernels.library import OPS, is_transformed, register_reference
+
+OPERANDS = (
+    "Tensor node_weight, Tensor rowptr, Tensor col, Tensor weight, Tensor ptr, Tensor offset, Tensor cluster, Tensor beta"
+)
+OPS.define(f"responsibility({OPERANDS}) -> Tensor")
+OPS.define(f"responsibility_backward(Tensor grad, {OPERANDS}) -> Tensor")
 
 
 def responsibility(
-    kernel: VertexKernel, vertex_weight: Tensor, beta: Tensor, batch: Tensor, cluster: Tensor, num_clusters: int
+    graph: UndirectedGraph, node_weight: Tensor, ptr: Tensor, offset: Tensor, cluster: Tensor, beta: Tensor
 ) -> Tensor:
-    r"""The responsibility :math:`p_{ic}` of the cluster of each vertex for it, of one more iteration of EM
-    (:func:`~torch_gic.coarsening.vigmm`) on given clusters. A vertex chooses between its own cluster and those of its
-    neighbours, so time and memory are linear in the edges.
+    r"""The responsibility of the cluster :math:`a` of each node :math:`i` for it, in one more E-step with the kernel of the
+    cut (:func:`~torch_gic.coarsening.soft.cut_affinity`). A node chooses between its own cluster and those of its
+    neighbours, so time and memory are linear in the edges. In that kernel, the responsibilities are
+
+    .. math::
+        p_{ic} = \mathrm{softmax}_c \Bigl( \log |\mathcal{V}_c| + \frac{\beta}{s_c} \Bigl( \mathrm{links}(i, c)
+        + w_i \frac{\mathrm{cut}_c}{2 s_c} - \lambda w_i + [c = a] (2 \lambda w_i - d_i) \Bigr) \Bigr),
+        \qquad \lambda = \max_i d_i / w_i,
+
+    where :math:`d_i` and :math:`\mathrm{links}(i, c)` leave out a loop of :math:`i`, but for the constant :math:`\lambda`.
 
     Args:
-        kernel (VertexKernel): The kernel :math:`\mathbf{K}`.
-        vertex_weight (torch.Tensor): The weight :math:`w_i > 0` of each vertex; the result is differentiable in it, and in
-            the entries of the kernel.
+        graph (UndirectedGraph): The graphs.
+        node_weight (torch.Tensor): The weight :math:`w_i > 0` of each node, in which the result is differentiable.
+        ptr (torch.Tensor): Where the nodes of each graph begin, which stand side by side, and end.
+        offset (torch.Tensor): Where the clusters of each graph begin, and end.
+        cluster (torch.Tensor): The cluster of each node.
         beta (torch.Tensor): The precision :math:`\beta` of each graph.
-        batch (torch.Tensor): The graph of each vertex.
-        cluster (torch.Tensor): The cluster of each vertex.
-        num_clusters (int): The number of clusters of all graphs.
 
     Shapes:
-        - **input:** vertex weights, batch and clusters :math:`(|\mathcal{V}|)`, precisions :math:`(B)`
-        - **output:** responsibilities :math:`(|\mathcal{V}|)`
+        - **output:** responsibilities :math:`p_{ia}` :math:`(|\mathcal{V}|)`
     """
-    num_nodes, w = cluster.numel(), vertex_weight
-    vertex = torch.arange(num_nodes, device=cluster.device)
-    pair = torch.cat([vertex, kernel.row]) * num_clusters + torch.cat([cluster, cluster[kernel.col]])
-    pair, position = torch.unique(pair, return_inverse=True)
-    own = position[:num_nodes]
-    i, c = pair // max(num_clusters, 1), pair % max(num_clusters, 1)
+    operation = reference if is_transformed() else torch.ops.torch_gic.responsibility
+    return operation(node_weight, *graph, ptr, offset, cluster, beta)
 
-    s = total_in(w, cluster, num_clusters)
-    b = total_in(torch.cat([kernel.diagonal * w, kernel.value * w[kernel.col]]), position, pair.numel())
-    spread = total_in(w * b[own], cluster, num_clusters) / s.square()
-    distance = kernel.diagonal[i] - 2 * b / s[c] + spread[c]
-    log_pi = torch.bincount(cluster, minlength=num_clusters).log().to(w.dtype)  # all of one graph are divided by its size
-    return softmax(log_pi[c] - beta[batch[i]] / 2 * w[i] * distance, i, num_nodes=num_nodes)[own]
+
+@register_reference("responsibility")
+def reference(
+    node_weight: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    ptr: Tensor,
+    offset: Tensor,
+    cluster: Tensor,
+    beta: Tensor,
+) -> Tensor:
+    num_nodes, num_clusters, w = cluster.numel(), int(offset[-1]), node_weight
+    graph = UndirectedGraph(rowptr, col, weight)
+    batch = torch.repeat_interleave(torch.arange(beta.numel(), device=ptr.device), ptr.diff(), output_size=num_nodes)
+    shift = scatter(graph.degree / w.detach(), batch, dim_size=beta.numel(), reduce="max")[batch]
+    row = graph.row
+    between = row != col
+    row, weight, to = row[between], weight[between], cluster[col[between]]
+    degree = total_in(weight, row, num_nodes)
+    cut = total_in(weight * (cluster[row] != to), cluster[row], num_clusters)
+    mass = total_in(w, cluster, num_clusters)
+
+    node = torch.arange(num_nodes, device=cluster.device)
+    pair, position = torch.unique(torch.cat([node, row]) * num_clusters + torch.cat([cluster, to]), return_inverse=True)
+    i, c = pair // max(num_clusters, 1), pair % max(num_clusters, 1)
+    own = position[:num_nodes]
+    links = total_in(torch.cat([-degree, weight]), position, pair.numel())
+    shifted = torch.where(c == cluster[i], shift[i], -shift[i]) + cut[c] / (2 * mass[c])
+    log_count = torch.bincount(cluster, minlength=num_clusters).log().to(w.dtype)
+    exponent = log_count[c] + beta[batch[i]] / mass[c] * (links + w[i] * shifted)
+    return softmax(exponent, i, num_nodes=num_nodes)[own]
+
+
+@register_reference("responsibility_backward")
+def reference_backward(grad: Tensor, node_weight: Tensor, *others: Tensor) -> Tensor:
+    with torch.enable_grad():
+        node_weight = node_weight.detach().requires_grad_()
+        return torch.autograd.grad(reference(node_weight, *others), node_weight, grad)[0]
+
+
+@torch.library.register_fake("torch_gic::responsibility", lib=OPS)
+def _(node_weight: Tensor, *others: Tensor) -> Tensor:
+    return torch.empty_like(node_weight)
+
+
+@torch.library.register_fake("torch_gic::responsibility_backward", lib=OPS)
+def _(grad: Tensor, node_weight: Tensor, *others: Tensor) -> Tensor:
+    return torch.empty_like(node_weight)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    node_weight, *others = ctx.saved_tensors
+    if torch.is_grad_enabled():  # somebody wants the gradient of this gradient: PyTorch finds it in the reference
+        found = torch.autograd.grad(reference(node_weight, *others), node_weight, grad, create_graph=True)[0]
+    else:
+        found = torch.ops.torch_gic.responsibility_backward(grad, node_weight, *others)
+    return found, *[None] * len(others)
+
+
+torch.library.register_autograd("torch_gic::responsibility", _backward, setup_context=_setup_context, lib=OPS)

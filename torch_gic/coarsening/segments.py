@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 GRID = 2.0**32  # objectives are compared in whole steps of 1 / GRID: rounding errors decide nothing
+ROUNDING = 1e-9  # relative errors of sums: what is smaller decides nothing
 LAST = torch.iinfo(torch.int64).max
 
 
@@ -52,6 +53,16 @@ def doubled_sums(value: Tensor) -> Tensor:
     step = 1
     while step < value.size(-1):
         value = value + F.pad(value[..., :-step], (step, 0))
+        step *= 2
+    return value
+
+
+def running_sum_in(value: Tensor, position: Tensor) -> Tensor:
+    """The sum of each number and those before it in the same segment, given how many these are. Never a difference of sums
+    over several segments, in which those of small numbers would vanish beside large ones."""
+    step = 1
+    while step < value.numel():
+        value = value + F.pad(value[:-step], (step, 0)) * (position >= step)
         step *= 2
     return value
 

@@ -14,7 +14,7 @@ from tgp.src import BasePrecoarseningMixin, PoolingOutput, SRCPooling
 from torch import Tensor
 from torch_geometric.typing import SparseTensor
 
-from torch_gic._checks import as_edge_list, check_batch, check_features
+from torch_gic._checks import as_edge_list
 from torch_gic.nn.pool.vigmm_select import VIGMMSelect
 
 
@@ -39,7 +39,6 @@ class VIGMMSelector(Select):
         *,
         batch: Tensor | None = None,
         num_nodes: int | None = None,
-        **kwargs: Any,
     ) -> SelectOutput:
         if edge_index is None:
             raise ValueError("Expected 'edge_index' to be given (got None)")
@@ -48,13 +47,9 @@ class VIGMMSelector(Select):
         edge_index, edge_weight, num_nodes = as_edge_list(
             edge_index, _flat(edge_weight), num_nodes if x is None else x.size(0)
         )
-        check_batch(batch, num_nodes, edge_index)
         if x is None:
             x = torch.empty(num_nodes, 0, device=edge_index.device)
-        check_features(x, self.select.in_channels or -1)
-        if edge_weight is None:
-            edge_weight = x.new_ones(edge_index.size(1))
-        out = self.select(x, edge_index, edge_weight, edge_index.new_zeros(num_nodes) if batch is None else batch)
+        out = self.select(x, edge_index, edge_weight, batch)
         return SelectOutput(
             cluster_index=out.cluster_index,
             num_nodes=num_nodes,
@@ -80,10 +75,10 @@ class VIGMMPooling(BasePrecoarseningMixin, SRCPooling):
     makes it known to :func:`tgp.poolers.get_pooler` as :obj:`"vigmm"`.
 
     Args:
-        in_channels (int, optional): Size of each attribute vector, or :obj:`None` for a constant influence.
+        in_channels (int, optional): Size of each feature vector, or :obj:`None` for a constant influence.
             (default: :obj:`None`)
-        ratio, kernel, soft, beta, num_iterations (optional): As in :class:`~torch_gic.VIGMMPool`.
-        reduce (str, optional): The aggregation of attributes. (default: :obj:`"max"`)
+        ratio, affinity, soft, beta, num_iterations (optional): As in :class:`~torch_gic.VIGMMPool`.
+        reduce (str, optional): The aggregation of features. (default: :obj:`"max"`)
         lift (str, optional): As in tgp. (default: :obj:`"precomputed"`)
         s_inv_op (str, optional): As in tgp. (default: :obj:`"transpose"`)
         lift_red_op (str, optional): As in tgp. (default: :obj:`"sum"`)
@@ -98,7 +93,7 @@ class VIGMMPooling(BasePrecoarseningMixin, SRCPooling):
         self,
         in_channels: int | None = None,
         ratio: float | int = 0.25,
-        kernel: str = "cut",
+        affinity: str = "cut",
         soft: bool | None = None,
         beta: float | None = None,
         num_iterations: int = 20,
@@ -113,7 +108,7 @@ class VIGMMPooling(BasePrecoarseningMixin, SRCPooling):
         edge_weight_norm: bool = False,
     ) -> None:
         super().__init__(
-            selector=VIGMMSelector(VIGMMSelect(in_channels, ratio, kernel, soft, beta, num_iterations), s_inv_op),
+            selector=VIGMMSelector(VIGMMSelect(in_channels, ratio, affinity, soft, beta, num_iterations), s_inv_op),
             reducer=AggrReduce(get_aggr(reduce)),
             lifter=BaseLift(matrix_op=lift, reduce_op=lift_red_op),
             connector=SparseConnect(
@@ -133,14 +128,18 @@ class VIGMMPooling(BasePrecoarseningMixin, SRCPooling):
         so: SelectOutput | None = None,
         batch: Tensor | None = None,
         lifting: bool = False,
-        **kwargs: Any,
     ) -> PoolingOutput | Tensor:
-        r"""Coarsens, or with :obj:`lifting=True` brings :obj:`x` back to the vertices of the selection :obj:`so`."""
+        r"""Coarsens, or with :obj:`lifting=True` brings :obj:`x` back to the nodes of the selection :obj:`so`."""
         if lifting:
             if so is None:
                 raise ValueError("Expected 'so', the selection to lift by, to be given with lifting=True (got None)")
             return self.lift(x_pool=x, so=so)
         so = self.select(x=x, edge_index=adj, edge_weight=edge_weight, batch=batch)
+        if so.num_nodes != x.size(0):  # a cached one
+            raise ValueError(
+                f"Expected 'x' to have {so.num_nodes} rows, as the graph whose selection is cached (got {x.size(0)});"
+                " .clear_cache() forgets it"
+            )
         x_pool, batch_pool = self.reduce(x=x, so=so, batch=batch)
         edge_index, edge_weight = self.connect(edge_index=adj, so=so, edge_weight=edge_weight, batch_pooled=batch_pool)
         return PoolingOutput(x=x_pool, edge_index=edge_index, edge_weight=edge_weight, batch=batch_pool, so=so)

@@ -14,11 +14,11 @@ OPERATORS = {
     "bounded_norm": "bounded_norm",
     "field_mean": "field_mean",
     "gaussian_encode": "gaussian_encode",
-    "undirected_graph": "undirected_graph",
-    "structural_rank": "structural_rank",
-    "merge_clusters": "merge_clusters",
-    "move_vertices": "move_vertices",
-    "vigmm": "vigmm",
+    "coarsen": "coarsen",
+    "responsibility": "responsibility",
+    "soft_em": "soft_em",
+    "cluster_max": "cluster_max",
+    "cluster_edges": "cluster_edges",
 }
 
 

@@ -4,17 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from torch_gic.kernels.triton.adjacency_powers import adjacency_powers
+from torch_gic.kernels.triton.coarsen import coarsen
 from torch_gic.kernels.triton.gaussian_encode import gaussian_encode
 from torch_gic.kernels.triton.gaussian_encode_backward import gaussian_encode_backward
-from torch_gic.kernels.triton.merge_clusters import merge_clusters
-from torch_gic.kernels.triton.move_vertices import move_vertices
-from torch_gic.kernels.triton.vigmm import vigmm
+from torch_gic.kernels.triton.soft_em import soft_em
 
 KERNELS: dict[str, Callable[..., Any]] = {
     "adjacency_powers": adjacency_powers,
+    "coarsen": coarsen,
     "gaussian_encode": gaussian_encode,
     "gaussian_encode_backward": gaussian_encode_backward,
-    "merge_clusters": merge_clusters,
-    "move_vertices": move_vertices,
-    "vigmm": vigmm,
+    "soft_em": soft_em,
 }

@@ -1,7 +1,7 @@
 """What merging and moving share: one program for a graph, with memory that only this program uses.
 
 A program goes through all rounds by itself, so that nobody waits for the device in between. What one of its threads writes
-to memory and others read is written between two barriers. Vectors have a place for each vertex (or cluster) of the graph;
+to memory and others read is written between two barriers. Vectors have a place for each node (or cluster) of the graph;
 sums and choices over all pairs go through the pairs in blocks, givers by takers, the takers being all of the vector.
 """
 
@@ -16,8 +16,9 @@ from torch import Tensor
 from torch_geometric.utils import cumsum
 
 from torch_gic.coarsening import segments
+from torch_gic.coarsening.graph import UndirectedGraph
 
-MOST_VERTICES = 512  # of a graph that gets a program; larger ones keep the whole device busy as reference
+MOST_NODES = 512  # of a graph that gets a program; larger ones keep the whole device busy as reference
 TILE = 512  # pairs that a program looks at together; twice as many spill (python -m benchmark.gpu.compile)
 WORDS, REALS = tl.constexpr(7), tl.constexpr(3)  # vectors of whole numbers and of others that a program keeps in memory
 ABSENT = tl.constexpr(-1.0)  # instead of a link, which may be 0 by underflow
@@ -28,19 +29,19 @@ GRID = tl.constexpr(segments.GRID)
 class GraphBlocks(NamedTuple):
     """A block of numbers for each graph that is small enough, side by side."""
 
-    graph: Tensor  # of each vertex
+    graph: Tensor  # of each node
     small: Tensor  # which graphs have a block
     begin: Tensor  # of the block of each graph
     size: int  # of all blocks
-    most: int  # vertices of one graph
+    most: int  # nodes of one graph
 
     @property
     def has_large(self) -> bool:
-        return self.most > MOST_VERTICES
+        return self.most > MOST_NODES
 
     def tile(self) -> dict[str, int]:
-        block = max(16, triton.next_power_of_2(min(self.most, MOST_VERTICES)))
-        return {"MOST": MOST_VERTICES, "BLOCK": block, "ROWS": TILE // block, "num_warps": 4 if block <= 256 else 8}
+        block = max(16, triton.next_power_of_2(min(self.most, MOST_NODES)))
+        return {"MOST": MOST_NODES, "BLOCK": block, "ROWS": TILE // block, "num_warps": 4 if block <= 256 else 8}
 
     def scratch(self) -> tuple[Tensor, Tensor]:
         num_nodes = self.graph.numel()
@@ -49,9 +50,9 @@ class GraphBlocks(NamedTuple):
 
 
 def graph_blocks(ptr: Tensor, width: Tensor, num_nodes: int) -> GraphBlocks:
-    """Blocks of ``width`` rows, one column for each vertex."""
+    """Blocks of ``width`` rows, one column for each node."""
     size = ptr.diff()
-    small = size <= MOST_VERTICES
+    small = size <= MOST_NODES
     begin = cumsum(torch.where(small, size * width, 0))
     graph = torch.repeat_interleave(torch.arange(size.numel(), device=ptr.device), size, output_size=num_nodes)
     # Waits for the device: this is how much memory is needed.
@@ -59,11 +60,18 @@ def graph_blocks(ptr: Tensor, width: Tensor, num_nodes: int) -> GraphBlocks:
     return GraphBlocks(graph, small, begin, *numbers)
 
 
-def check(blocks: GraphBlocks, row: Tensor, col: Tensor, vertex_weight: Tensor) -> None:
+def check(blocks: GraphBlocks, row: Tensor, col: Tensor, node_weight: Tensor) -> None:
     """On the device, which says so later: looking at them would wait for it."""
     torch._assert_async((blocks.graph[row] == blocks.graph[col]).all(), "Expected every edge to stay inside a graph")
-    positive = (vertex_weight > 0) & (vertex_weight < torch.inf)
-    torch._assert_async(positive.all(), "Expected 'vertex_weight' to be positive and finite")
+    positive = (node_weight > 0) & (node_weight < torch.inf)
+    torch._assert_async(positive.all(), "Expected 'node_weight' to be positive and finite")
+
+
+def without(graph: UndirectedGraph, left_out: Tensor) -> UndirectedGraph:
+    """The graph without some of its entries."""
+    row, kept = graph.row[~left_out], ~left_out
+    rowptr = cumsum(torch.bincount(row, minlength=graph.num_nodes))
+    return UndirectedGraph(rowptr, graph.col[kept], graph.weight[kept])
 
 
 @triton.jit

@@ -1,6 +1,6 @@
-"""The start of coarsening: one program merges the vertices of a graph, on a block of the links between its clusters.
+"""The start of coarsening: one program merges the nodes of a graph, on a block of the links between its clusters.
 
-A cluster is named by one of its vertices, that of the cluster which others joined. Its row and column of the block hold its
+A cluster is named by one of its nodes, that of the cluster which others joined. Its row and column of the block hold its
 links; those of a cluster that has joined another are empty.
 """
 
@@ -12,7 +12,9 @@ import triton.language as tl
 from torch import Tensor
 from torch_geometric.utils import cumsum
 
-from torch_gic.coarsening.merge_clusters import MOST_GAIN, reference
+from torch_gic.coarsening.graph import UndirectedGraph
+from torch_gic.coarsening.merge import merge_clusters as reference
+from torch_gic.coarsening.segments import ROUNDING
 from torch_gic.kernels.triton import gpu
 from torch_gic.kernels.triton.graph_blocks import (
     ABSENT,
@@ -24,49 +26,49 @@ from torch_gic.kernels.triton.graph_blocks import (
     mix,
     on_grid,
     sum_before,
+    without,
     write,
 )
 
 
 def merge_clusters(
-    row: Tensor,
-    col: Tensor,
-    weight: Tensor,
-    vertex_weight: Tensor,
+    graph: UndirectedGraph,
+    node_weight: Tensor,
     rank: Tensor,
     ptr: Tensor,
     offset: Tensor,
     max_size: int = 0,
+    rounding: float = ROUNDING,
 ) -> Tensor:
     """See :func:`torch_gic.coarsening.merge_clusters`."""
     if max_size > 0:  # partitions of one large graph, which is in no block
-        return reference(row, col, weight, vertex_weight, rank, ptr, offset, max_size)
+        return reference(graph, node_weight, rank, ptr, offset, max_size, rounding)
     if rank.numel() == 0:
         return rank.clone()
+    row, col, weight = graph.row, graph.col, graph.weight
     size = ptr.diff()
     blocks = graph_blocks(ptr, size, rank.numel())
-    check(blocks, row, col, vertex_weight)
-    graph = blocks.graph[row]
-    at = blocks.begin[graph] + (row - ptr[graph]) * size[graph] + col - ptr[graph]
+    check(blocks, row, col, node_weight)
+    of_entry = blocks.graph[row]
+    at = blocks.begin[of_entry] + (row - ptr[of_entry]) * size[of_entry] + col - ptr[of_entry]
     link = weight.new_full((blocks.size + 1,), ABSENT.value)  # one more, for what is no link or in no block
-    link = link.scatter(0, torch.where(blocks.small[graph] & (row != col), at, blocks.size), weight)
-    operands = [value.contiguous() for value in (ptr, offset, vertex_weight, rank)]
+    link = link.scatter(0, torch.where(blocks.small[of_entry] & (row != col), at, blocks.size), weight)
+    operands = [value.contiguous() for value in (ptr, offset, node_weight, rank)]
     cluster = torch.empty_like(operands[-1])
     scratch = link, blocks.begin, *blocks.scratch()
-    gpu.launch(_merge, (size.numel(),), *operands, *scratch, cluster, MOST_GAIN=MOST_GAIN, **blocks.tile())
+    gpu.launch(_merge, (size.numel(),), *operands, *scratch, cluster, ROUNDING=rounding, **blocks.tile())
     if not blocks.has_large:
         return cluster
-    # The others by the reference, in which a small graph has nothing to do: every vertex is a cluster.
-    large = (~blocks.small)[graph]
+    # The others by the reference, in which a small graph has nothing to do: every node is a cluster.
     start = cumsum(torch.where(blocks.small, size, offset.diff()))
-    merged = reference(row[large], col[large], weight[large], vertex_weight, rank, ptr, start)
+    merged = reference(without(graph, blocks.small[of_entry]), node_weight, rank, ptr, start, max_size, rounding)
     return torch.where(blocks.small[blocks.graph], cluster, merged + (offset - start)[blocks.graph])
 
 
 @triton.jit
 def _merge(
-    ptr, offset, vertex_weight, rank, links, begin, words, reals, cluster,
-    MOST_GAIN: tl.constexpr, MOST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    ptr, offset, node_weight, rank, links, begin, words, reals, cluster,
+    ROUNDING: tl.constexpr, MOST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     graph = tl.program_id(0)
     first = tl.load(ptr + graph)
@@ -79,15 +81,15 @@ def _merge(
     i = tl.arange(0, BLOCK).to(tl.int64)
     alive = i < n
     key = tl.load(rank + first + i, mask=alive, other=0)
-    mass = tl.load(vertex_weight + first + i, mask=alive, other=1)
+    mass = tl.load(node_weight + first + i, mask=alive, other=1)
     cluster += first
     write(cluster + i, i, alive)
     excess = n - (tl.load(offset + graph + 1) - first_cluster)
     number = tl.full([], 0, tl.int64)
-    while excess > 0:
+    while (excess > 0) & (number < n):  # at least one joins in each round
         partner, change, tie = _preferences(links, mass, key, i, n, words, reals, BLOCK, ROWS)
         if tl.max(partner) >= 0:
-            target, turn = _join(partner, change, tie, mass, key, excess, number, i, n, words, reals, MOST_GAIN, BLOCK, ROWS)
+            target, turn = _join(partner, change, tie, mass, key, excess, number, i, n, words, reals, ROUNDING, BLOCK, ROWS)
         else:
             target, turn = _pair_up(alive, mass, key, excess, i, n, words, reals, BLOCK, ROWS)
         joins = target != i
@@ -155,7 +157,7 @@ def _preferences(links, mass, key, i, n, words, reals, BLOCK: tl.constexpr, ROWS
 @triton.jit
 def _join(
     partner, change, tie, mass, key, excess, number, i, n, words, reals,
-    MOST_GAIN: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+    ROUNDING: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """The cluster that each cluster joins in this round, itself if it joins none, and the place of those that do."""
     asks = partner >= 0
@@ -171,7 +173,7 @@ def _join(
     joining = (stays == 0) & (tl.load(words + 5 * n + partner, mask=asks, other=0) == 1)
 
     gained = sum_before(change, tie, partner, tl.where(joining, mass, 0), i, n, words, reals, BLOCK, ROWS)
-    fits = joining & ((gained == 0) | (gained + mass <= MOST_GAIN * its_mass))
+    fits = joining & ((gained == 0) | (gained + mass <= (1 + ROUNDING) * its_mass))
     place = sum_before(change, tie, tl.zeros_like(i), fits.to(tl.float64), i, n, words, reals, BLOCK, ROWS)
     half = (tl.sum(fits.to(tl.int64)) + 1) // 2
     return tl.where(fits & (place < tl.minimum(excess, half)), partner, i), place.to(tl.int64)

@@ -138,7 +138,7 @@ class GIC(NodeLevel):
             "root_weight": False,
             "scale": 1.0,
             "train_scale": False,
-            "pool_kwargs": {"kernel": "laplacian"},
+            "pool_kwargs": {"affinity": "laplacian"},
         }
         return cls(in_channels, out_channels, **(printed | kwargs))
 

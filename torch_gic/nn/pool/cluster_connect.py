@@ -6,26 +6,37 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.pool.connect import Connect, ConnectOutput
 from torch_geometric.nn.pool.select import SelectOutput
+from torch_geometric.utils import scatter
+
+from torch_gic.coarsening import cluster_edges
+
+REDUCTIONS = ("sum", "mean")
 
 
 class ClusterConnect(Connect):
-    r"""Joins clusters by the sum of the weights of the edges between their vertices, :math:`\mathbf{A}^{\prime} =
+    r"""Joins clusters by the sum of the weights of the edges between their nodes, :math:`\mathbf{A}^{\prime} =
     \mathbf{P}^{\top} \mathbf{A} \mathbf{P}`.
 
     No weight is lost: edges inside a cluster become its self-loop. A symmetric adjacency stays symmetric.
 
     Args:
         remove_self_loops (bool, optional): Whether to leave out the edges inside clusters. (default: :obj:`False`)
+        reduce (str, optional): What becomes of the weights or features of the edges between two clusters: :obj:`"sum"` or
+            :obj:`"mean"`. (default: :obj:`"sum"`)
 
     Shapes:
-        - **input:** a :class:`SelectOutput`, edges :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)`
-          *(optional)*, batch :math:`(|\mathcal{V}|)` *(optional)*
-        - **output:** a :class:`ConnectOutput` with the coalesced edges, their weights and the batch of the clusters
+        - **input:** a :class:`SelectOutput`, edges :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` or edge
+          features :math:`(|\mathcal{E}|, D)` *(optional)*, batch :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** a :class:`ConnectOutput` with the coalesced edges, their weights or features, and the batch of the
+          clusters. Without edge weights, the number of edges (or 1 for the mean).
     """
 
-    def __init__(self, remove_self_loops: bool = False) -> None:
+    def __init__(self, remove_self_loops: bool = False, reduce: str = "sum") -> None:
         super().__init__()
+        if reduce not in REDUCTIONS:
+            raise ValueError(f"Expected 'reduce' to be one of {REDUCTIONS} (got {reduce!r})")
         self.remove_self_loops = remove_self_loops
+        self.reduce = reduce
 
     def forward(
         self,
@@ -36,13 +47,22 @@ class ClusterConnect(Connect):
     ) -> ConnectOutput:
         if edge_attr is None:
             edge_attr = torch.ones(edge_index.size(1), device=edge_index.device)
-        num_clusters = select_output.num_clusters
-        row, col = select_output.cluster_index[edge_index]
+        _check(edge_attr, edge_index.size(1))
+        cluster, num_clusters = select_output.cluster_index, select_output.num_clusters
         if self.remove_self_loops:
-            between = row != col
-            row, col, edge_attr = row[between], col[between], edge_attr[between]
-        # As PyG's coalesce, which cannot be exported.
-        key, position = torch.unique(row * num_clusters + col, return_inverse=True)
-        edge_attr = edge_attr.new_zeros(key.size(0)).index_add(0, position, edge_attr)
-        edge_index = torch.stack([key // num_clusters, key % num_clusters])
+            between = cluster[edge_index[0]] != cluster[edge_index[1]]
+            edge_index, edge_attr = edge_index[:, between], edge_attr[between]
+        edge_index, position = cluster_edges(edge_index, cluster, num_clusters)
+        edge_attr = scatter(edge_attr, position, dim=0, dim_size=edge_index.size(1), reduce=self.reduce)
         return ConnectOutput(edge_index, edge_attr, self.get_pooled_batch(select_output, batch))
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(remove_self_loops={self.remove_self_loops}, reduce={self.reduce!r})"
+
+
+def _check(edge_attr: Tensor, num_edges: int) -> None:
+    if edge_attr.dim() not in (1, 2) or edge_attr.size(0) != num_edges:
+        shape = f"[{num_edges}] or [{num_edges}, channels]"
+        raise ValueError(f"Expected 'edge_attr' to have shape {shape} (got {list(edge_attr.shape)})")
+    if not edge_attr.is_floating_point():
+        raise TypeError(f"Expected 'edge_attr' to be floating point (got {edge_attr.dtype}); .float() converts it")

@@ -1,4 +1,4 @@
-"""Vertex-induced coarsening: select, reduce, connect, and the way back."""
+"""Node-induced coarsening: select, reduce, connect, and the way back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from torch_geometric.nn.pool.select import SelectOutput
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import scatter
 
-from torch_gic._checks import as_edge_list, check_batch, check_clusters, check_features
+from torch_gic._checks import as_edge_list, check_batch, check_features, number_clusters
+from torch_gic.coarsening import cluster_max
 from torch_gic.nn.pool.cluster_connect import ClusterConnect
 from torch_gic.nn.pool.vigmm_select import VIGMMSelect
 
@@ -18,7 +19,7 @@ REDUCTIONS = ("max", "sum", "mean")
 
 
 class VIGMMPoolOutput(NamedTuple):
-    """A coarsened batch of graphs. ``select.cluster_index`` is the cluster (a vertex of this graph) of each fine vertex."""
+    """A coarsened batch of graphs. ``select.cluster_index`` is the cluster (a node of this graph) of each fine node."""
 
     x: Tensor
     edge_index: Tensor
@@ -35,52 +36,52 @@ class VIGMMPool(torch.nn.Module):
         p(\phi(v_i)) = \sum_{c=1}^{C} \pi_c \, \mathcal{N} \Bigl( \phi(v_i); \mu_c, \frac{1}{\beta w_i} \mathbf{I} \Bigr),
         \qquad \langle \phi(v_i), \phi(v_j) \rangle = K_{ij},
 
-    fitted to each graph by EM in the kernel, with :math:`C = \lceil \mathrm{ratio} \cdot m \rceil` components for :math:`m`
-    vertices. Each vertex then goes to its likeliest component, and
+    fitted to each graph by kernel EM, with :math:`C = \lceil \mathrm{ratio} \cdot m \rceil` components for :math:`m`
+    nodes. Each node then goes to its likeliest component, and
 
     .. math::
         \mathbf{x}^{\prime}_c = \max_{i \in c} \mathbf{x}_i, \qquad
         \mathbf{A}^{\prime} = \mathbf{P}^{\top} \mathbf{A} \mathbf{P}.
 
-    With the default kernel, EM descends the weighted cut of the paper's Proposition 1
+    With the default affinity, EM descends the weighted cut of the paper's Proposition 1
 
     .. math::
         \sum_{c=1}^{C} \frac{\mathrm{links}(\mathcal{V}_c, \mathcal{V} \setminus \mathcal{V}_c)}{w(\mathcal{V}_c)}, \qquad
         w_i = h(\mathbf{x}_i) \cdot d_i,
 
-    which for constant :math:`h` is the normalised cut: see :func:`~torch_gic.coarsening.cut_kernel`. It starts from merging
-    the vertices (:func:`~torch_gic.coarsening.merge_clusters`) and moves them to clusters of their neighbours while that
-    lowers the cut (:func:`~torch_gic.coarsening.move_vertices`), in linear time. Nothing is random, every graph gets all the
-    clusters it asked for, and the order of the vertices matters only between vertices that look the same.
+    which for constant :math:`h` is the normalised cut: see :func:`~torch_gic.coarsening.soft.cut_affinity`. It starts from
+    merging the nodes (:func:`~torch_gic.coarsening.merge_clusters`) and moves them to clusters of their neighbours while that
+    lowers the cut (:func:`~torch_gic.coarsening.move_nodes`), in linear time. Nothing is random, every graph gets all the
+    clusters it asked for, and the order of the nodes matters only between nodes that look the same.
 
     The learnt influence :math:`h` is between 1/2 and 3/2. Clusters are hard, so the gradient reaches it through the
     responsibilities, with the value of the output unchanged. Direction of edges does not matter for the clusters, only for
-    :math:`\mathbf{A}^{\prime}`. A cluster is mostly, but not always, connected; a vertex without an edge may join any other.
+    :math:`\mathbf{A}^{\prime}`. A cluster is mostly, but not always, connected; a node without an edge may join any other.
 
     Args:
-        in_channels (int, optional): Size of each attribute vector, or :obj:`-1` to take it from the first input. With
+        in_channels (int, optional): Size of each feature vector, or :obj:`-1` to take it from the first input. With
             :obj:`None`, :math:`h` is 1 and nothing is learnt.
-        ratio (float or int, optional): The share of vertices that remain, rounded up, or their number in each graph, of
+        ratio (float or int, optional): The share of nodes that remain, rounded up, or their number per graph, of
             which smaller graphs keep all. (default: :obj:`0.25`)
-        kernel (str, optional): :obj:`"cut"`: the kernel for which EM cuts few and weak edges. :obj:`"laplacian"`: the printed
-            one, :math:`w_i = h(\mathbf{x}_i)` and the normalised Laplacian, whose clusters cut about as much as random
-            ones. (default: :obj:`"cut"`)
-        soft (bool, optional): Whether a vertex may belong to several clusters during EM. That takes time and memory
+        affinity (str, optional): Which inner products EM compares. :obj:`"cut"`: those for which EM cuts few and weak
+            edges. :obj:`"laplacian"`: the printed ones, :math:`w_i = h(\mathbf{x}_i)` and the normalised Laplacian, whose
+            clusters cut about as much as random ones. (default: :obj:`"cut"`)
+        soft (bool, optional): Whether a node may belong to several clusters during EM. That takes time and memory
             :math:`m \cdot C` and, with :obj:`"cut"`, leads to the same clusters or about as good ones.
             (default: :obj:`True` for :obj:`"laplacian"`, as printed, else :obj:`False`)
         beta (float, optional): The precision :math:`\beta` of the responsibilities. (default: :obj:`None`, for :obj:`"cut"`
             16 times the mean cluster size in soft EM and 4 times in the gradient; for :obj:`"laplacian"` 1, the printed unit
             covariance)
         num_iterations (int, optional): The highest number of EM iterations. (default: :obj:`20`)
-        reduce (str, optional): What becomes of the attributes in a cluster: :obj:`"max"`, :obj:`"sum"` or :obj:`"mean"`.
+        reduce (str, optional): What becomes of the features in a cluster: :obj:`"max"`, :obj:`"sum"` or :obj:`"mean"`.
             (default: :obj:`"max"`)
         remove_self_loops (bool, optional): Whether to drop the self-loops of :math:`\mathbf{A}^{\prime}`, which hold the edges
             inside the clusters. (default: :obj:`False`)
 
     Shapes:
-        - **input:** attributes :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+        - **input:** features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
           :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
-        - **output:** :class:`VIGMMPoolOutput`: attributes :math:`(|\mathcal{V}^{\prime}|, F)`, edge indices
+        - **output:** :class:`VIGMMPoolOutput`: features :math:`(|\mathcal{V}^{\prime}|, F)`, edge indices
           :math:`(2, |\mathcal{E}^{\prime}|)`, edge weights :math:`(|\mathcal{E}^{\prime}|)`, batch vector
           :math:`(|\mathcal{V}^{\prime}|)`, and the selection
 
@@ -102,7 +103,7 @@ class VIGMMPool(torch.nn.Module):
         self,
         in_channels: int | None,
         ratio: float | int = 0.25,
-        kernel: str = "cut",
+        affinity: str = "cut",
         soft: bool | None = None,
         beta: float | None = None,
         num_iterations: int = 20,
@@ -112,7 +113,7 @@ class VIGMMPool(torch.nn.Module):
         super().__init__()
         if reduce not in REDUCTIONS:
             raise ValueError(f"Expected 'reduce' to be one of {REDUCTIONS} (got {reduce!r})")
-        self.select = VIGMMSelect(in_channels, ratio, kernel, soft, beta, num_iterations)
+        self.select = VIGMMSelect(in_channels, ratio, affinity, soft, beta, num_iterations)
         self.reduce = reduce
         self.connect = ClusterConnect(remove_self_loops)
 
@@ -132,39 +133,43 @@ class VIGMMPool(torch.nn.Module):
         r"""Forward pass.
 
         Args:
-            x (torch.Tensor): The vertex attributes.
+            x (torch.Tensor): The node features.
             edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
-            batch (torch.Tensor, optional): The graph of each vertex. (default: all in one)
-            cluster (torch.Tensor, optional): The cluster of each vertex, from :class:`~torch_gic.PreCoarsen`.
-                (default: selected)
+            batch (torch.Tensor, optional): The graph of each node. (default: all in one)
+            cluster (torch.Tensor, optional): The cluster of each node, from :class:`~torch_gic.PreCoarsen`, numbered from 0
+                in each graph or over all graphs. (default: selected)
         """
-        learnt = self.select.lin
-        check_features(x, -1 if learnt is None else learnt.in_channels, None if learnt is None else learnt.weight.dtype)
-        edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, x.size(0))
-        check_batch(batch, num_nodes, edge_index, look=cluster is not None)  # else the selection looks at values
-        if edge_weight is None:
-            edge_weight = x.new_ones(edge_index.size(1))
-        if batch is None:
-            batch = edge_index.new_zeros(num_nodes)
-        if cluster is None:
+        check_features(x, -1)
+        edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, x.size(0), look=cluster is not None)
+        batch = edge_index.new_zeros(num_nodes) if batch is None else batch
+        if cluster is None:  # the selection looks at values
             select = self.select(x, edge_index, edge_weight, batch)
         else:
-            vertex, num_clusters = torch.arange(num_nodes, device=x.device), check_clusters(cluster, batch)
-            select = SelectOutput(vertex, num_nodes, cluster, num_clusters, x.new_ones(num_nodes))
-        x = scatter(x * select.weight.unsqueeze(1), select.cluster_index, dim_size=select.num_clusters, reduce=self.reduce)
+            check_batch(batch, num_nodes, edge_index)
+            cluster, num_clusters = number_clusters(cluster, batch.long())
+            node = torch.arange(num_nodes, device=x.device)
+            select = SelectOutput(node, num_nodes, cluster, num_clusters, x.new_ones(num_nodes))
+        if select.weight.requires_grad:
+            x = x * select.weight.unsqueeze(1)
+        if self.reduce == "max":
+            x = cluster_max(x, select.cluster_index, select.num_clusters)
+        else:
+            x = scatter(x, select.cluster_index, dim_size=select.num_clusters, reduce=self.reduce)
+        if edge_weight is None:
+            edge_weight = x.new_ones(edge_index.size(1))
         connect = self.connect(select, edge_index, edge_weight, batch)
         return VIGMMPoolOutput(x, connect.edge_index, connect.edge_attr, connect.batch, select)
 
     @staticmethod
     def lift(x: Tensor, select: SelectOutput) -> Tensor:
-        """Brings attributes of the clusters back to the vertices: each vertex gets those of its cluster."""
+        """Brings features of the clusters back to the nodes: each node gets those of its cluster."""
         if not isinstance(select, SelectOutput):
             raise TypeError(f"Expected 'select' to be that of the output, out.select (got {type(select).__name__})")
         if x.size(0) != select.num_clusters:
-            raise ValueError(f"Expected 'x' to have {select.num_clusters} rows, one a cluster (got {x.size(0)})")
+            raise ValueError(f"Expected 'x' to have {select.num_clusters} rows, one per cluster (got {x.size(0)})")
         return x[select.cluster_index]
 
     def __repr__(self) -> str:
         select = self.select
-        return f"{self.__class__.__name__}({select.in_channels}, ratio={select.ratio}, kernel={select.kernel!r})"
+        return f"{self.__class__.__name__}({select.in_channels}, ratio={select.ratio}, affinity={select.affinity!r})"

@@ -1,0 +1,34 @@
+"""The edges between clusters."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torch_gic.kernels.library import OPS, register_reference
+
+OPS.define("cluster_edges(Tensor edge_index, Tensor cluster, SymInt num_clusters) -> (Tensor, Tensor)")
+
+
+def cluster_edges(edge_index: Tensor, cluster: Tensor, num_clusters: int) -> tuple[Tensor, Tensor]:
+    r"""The edges between clusters, each once, sorted by source and target, and which of them each edge becomes.
+
+    Shapes:
+        - **input:** edges :math:`(2, |\mathcal{E}|)`, clusters :math:`(|\mathcal{V}|)`
+        - **output:** edges :math:`(2, |\mathcal{E}^{\prime}|)`, positions :math:`(|\mathcal{E}|)`
+    """
+    found: tuple[Tensor, Tensor] = torch.ops.torch_gic.cluster_edges(edge_index, cluster, num_clusters)
+    return found
+
+
+@register_reference("cluster_edges")
+def reference(edge_index: Tensor, cluster: Tensor, num_clusters: int) -> tuple[Tensor, Tensor]:
+    row, col = cluster[edge_index]
+    key, position = torch.unique(row * num_clusters + col, return_inverse=True)
+    return torch.stack([key // max(num_clusters, 1), key % max(num_clusters, 1)]), position
+
+
+@torch.library.register_fake("torch_gic::cluster_edges", lib=OPS)
+def _(edge_index: Tensor, cluster: Tensor, num_clusters: int) -> tuple[Tensor, Tensor]:
+    count = torch.library.get_ctx().new_dynamic_size(min=0)
+    return edge_index.new_empty(2, count), edge_index.new_empty(edge_index.size(1))
