@@ -135,6 +135,8 @@ def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None
         raise ValueError(f"Expected '{name}' to have shape [num_nodes, {in_channels}] (got {list(x.shape)})")
     if not x.is_floating_point():
         raise TypeError(f"Expected '{name}' to be floating point (got {x.dtype})")
+    if x.layout != torch.strided:
+        raise TypeError(f"Expected '{name}' to be dense (got {x.layout}); take .to_dense() of it")
     if dtype is not None and x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
         raise TypeError(f"Expected '{name}' to be {dtype}, as the parameters of the layer are (got {x.dtype})")
 

@@ -144,7 +144,12 @@ def register_reference(name: str) -> Callable[[F], F]:
     """
 
     def register(function: F) -> F:
+        @torch.compiler.disable
         def fallback(*arguments: Any) -> Any:
+            if sparse := [
+                value.layout for value in arguments if isinstance(value, torch.Tensor) and value.layout != torch.strided
+            ]:
+                raise TypeError(f"Expected dense tensors (got {sparse[0]})")
             device = arguments[0].device.type
             if device in LOADERS:
                 LOADERS[device]()
