@@ -15,7 +15,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch_gic import Fields, GaussianAggregation, GICConv, backend_info
 from torch_gic.coarsening import undirected_graph, vertex_volume
 from torch_gic.coarsening.structural_rank import reference as structural_rank
-from torch_gic.encoding.gaussian_encode import reference
 from torch_gic.kernels import library
 
 pytest.importorskip("triton")
@@ -104,39 +103,6 @@ def test_registered_for_gpus():
     assert library.has_kernel("gaussian_encode", "CUDA")
     assert library.has_kernel("gaussian_encode_backward", "CUDA")
     assert backend_info().ops["gaussian_encode"].endswith("Triton on GPUs")
-
-
-@mock.patch.dict(library.FAILED_ON_GPU, clear=True)
-def test_a_kernel_that_fails_gives_way_to_the_reference():
-    calls = []
-
-    def kernel(*arguments):
-        calls.append(arguments)
-        raise RuntimeError("ptxas: unknown GPU")
-
-    run = library.or_reference("gaussian_encode", kernel)
-    mixture = torch.randn(1, 2, 3), torch.rand(1, 2, 3) + 0.5, torch.randn(1, 2)
-    inputs = torch.randn(2, 3), *mixture, torch.rand(3, 1), torch.tensor([0, 1, 1]), torch.tensor([0, 1, 3])
-    with pytest.warns(UserWarning, match=r"'gaussian_encode' runs as reference, Triton failed .ptxas: unknown GPU"):
-        outputs = run(*inputs)
-    again = run(*inputs)  # without a warning, and without another attempt
-    assert len(calls) == 1
-    for a, b, c in zip(outputs, again, reference(*inputs), strict=True):
-        assert torch.equal(a, c)
-        assert torch.equal(b, c)
-    assert "gaussian_encode failed on the GPU (ptxas: unknown GPU)" in str(backend_info())
-    assert backend_info().ops["gaussian_encode"].endswith("PyTorch reference on GPUs")
-
-
-@pytest.mark.parametrize("error", [ValueError("bad 'x'"), torch.OutOfMemoryError("full")])
-@mock.patch.dict(library.FAILED_ON_GPU, clear=True)
-def test_errors_of_the_caller_are_not_failures_of_the_kernel(error):
-    def kernel():
-        raise error
-
-    with pytest.raises(type(error), match=str(error)):
-        library.or_reference("gaussian_encode", kernel)()
-    assert library.FAILED_ON_GPU == {}
 
 
 def run(program, **environment):
