@@ -92,6 +92,8 @@ class GaussianAggregation(Aggregation):
             sets = torch.arange(ptr.numel() - 1, device=x.device)
             index = torch.repeat_interleave(sets, ptr.diff(), output_size=x.size(0))
         else:
+            if index.dim() != 1 or index.size(0) != x.size(0):
+                raise ValueError(f"Expected 'index' to have shape [{x.size(0)}], one per member (got {list(index.shape)})")
             if dim_size is None:
                 dim_size = int(index.max()) + 1 if index.numel() > 0 else 0
             index, members = index.sort(stable=True)
