@@ -160,7 +160,7 @@ def main():
             counts[kind] += 1
             next_case = (next_case if number is None else number) + 1
             place = what.partition(" object at ")[0].rpartition(":")[2] if kind == "unclear" else what
-            if kind in KINDS and (kind, place) not in shown:
+            if kind in KINDS and (kind in ("crash", "hang") or (kind, place) not in shown):
                 shown.add((kind, place))
                 print(f"{kind}, --case {number}: {what}", flush=True)
     print(f"{sum(counts.values())} cases: {counts['right']} right, {counts['refused']} refused, "

@@ -10,6 +10,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_sparse, to_edge_index
 
+MOST_SCALES = 1024  # a field of so many steps is the whole graph
 MOST_GRAPHS = 10_000_000  # without nodes
 
 
@@ -147,3 +148,9 @@ def check_at_least(value: int, name: str, minimum: int) -> None:
         raise TypeError(f"Expected '{name}' to be an int (got {type(value).__name__})")
     if value < minimum:
         raise ValueError(f"Expected '{name}' to be at least {minimum} (got {value})")
+
+
+def check_scales(num_scales: int) -> None:
+    check_at_least(num_scales, "num_scales", 1)
+    if num_scales > MOST_SCALES:
+        raise ValueError(f"Expected 'num_scales' to be at most {MOST_SCALES} (got {num_scales})")

@@ -87,7 +87,8 @@ std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor w
   check_size(col, "col", 0, row.numel());
   check_size(weight, "weight", 0, row.numel());
   STD_TORCH_CHECK(num_nodes >= 0, "Expected 'num_nodes' to be non-negative (got ", num_nodes, ")");
-  STD_TORCH_CHECK(num_scales >= 1, "Expected 'num_scales' to be at least 1 (got ", num_scales, ")");
+  STD_TORCH_CHECK(num_scales >= 1 && num_scales <= 1024, "Expected 'num_scales' to be from 1 to 1024 (got ", num_scales,
+                  ")");
   STD_TORCH_CHECK(max_neighbors.value_or(1) >= 1, "Expected 'max_neighbors' to be at least 1 (got ", *max_neighbors,
                   ")");
   if (degree) {

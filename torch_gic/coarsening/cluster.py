@@ -70,7 +70,6 @@ def cluster(
     if batch is None:
         batch = edge_index.new_zeros(num_nodes)
     wanted = num_clusters if num_clusters is not None else float(ratio or 0)
+    most = min(max_size or 0, num_nodes)
     influence = torch.ones(num_nodes, dtype=torch.float64, device=edge_index.device)
-    return vigmm_select(edge_index, edge_weight, influence, batch, wanted, "cut", False, None, num_iterations, max_size or 0)[
-        0
-    ]
+    return vigmm_select(edge_index, edge_weight, influence, batch, wanted, "cut", False, None, num_iterations, most)[0]

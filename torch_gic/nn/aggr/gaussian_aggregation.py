@@ -96,7 +96,12 @@ class GaussianAggregation(Aggregation):
                 raise ValueError(f"Expected 'index' to have shape [{x.size(0)}], one per member (got {list(index.shape)})")
             if dim_size is None:
                 dim_size = int(index.max()) + 1 if index.numel() > 0 else 0
+            if dim_size < 0:
+                raise ValueError(f"Expected 'dim_size' to be at least 0 (got {dim_size})")
             index, members = index.sort(stable=True)
+            on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()  # elsewhere, looking would wait
+            if on_cpu and index.numel() > 0 and not 0 <= int(index[0]) <= int(index[-1]) < dim_size:
+                raise ValueError(f"Expected 'index' to lie in [0, {dim_size - 1}] (got {int(index[0])} to {int(index[-1])})")
             ptr = pointers(index, dim_size)
         if weight is None:
             weight = x.new_ones(x.size(0))
