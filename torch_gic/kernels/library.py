@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,7 +51,19 @@ class Kernels:
     reason: str | None = None
 
 
-@functools.cache
+def once(function: Callable[[], Kernels]) -> Callable[[], Kernels]:
+    """Whoever calls it at the same time waits for the first one, and all get what it found."""
+    cached, lock = functools.cache(function), threading.RLock()
+
+    @functools.wraps(function)
+    def call() -> Kernels:
+        with lock:
+            return cached()
+
+    return call
+
+
+@once
 def load_kernels() -> Kernels:
     """Loads the kernels once; later calls return what the first one found.
 
@@ -104,7 +117,7 @@ def _wanted() -> str:
     return wanted
 
 
-@functools.cache
+@once
 def load_gpu_kernels() -> Kernels:
     """Registers the Triton kernels, once, for the tensors of CUDA and of ROCm, which calls itself CUDA in PyTorch."""
     if (wanted := _wanted()) in ("reference", "no-triton"):
