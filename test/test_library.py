@@ -185,7 +185,7 @@ def test_a_library_of_another_user_is_not_loaded(built, monkeypatch):
     compile.compiled_library()
     owner = os.getuid()
     monkeypatch.setattr(compile.os, "getuid", lambda: owner + 1)
-    with pytest.raises(RuntimeError, match="the cache folder .* belongs to another user"):
+    with pytest.raises(RuntimeError, match=r"the cache folder .* belongs to another user"):
         compile.compiled_library()
     monkeypatch.setattr(compile, "cache_folder", lambda: Path(os.environ["TORCH_GIC_CACHE"]))  # ours, but the file is not
     compile.compiled_library()

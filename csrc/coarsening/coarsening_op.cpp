@@ -2,6 +2,7 @@
 #include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 #include <vector>
@@ -237,6 +238,12 @@ Tensor vigmm_cpu(Tensor diagonal, Tensor row, Tensor col, Tensor value, Tensor v
   check_size(beta, "beta", 0, graphs.count());
   diagonal = torch::stable::contiguous(diagonal);
   beta = torch::stable::contiguous(beta);
+  value = torch::stable::contiguous(value);
+  for (const Tensor* numbers : {&diagonal, &value, &beta}) {
+    const auto* begin = numbers->const_data_ptr<double>();
+    STD_TORCH_CHECK(std::all_of(begin, begin + numbers->numel(), [](double number) { return std::isfinite(number); }),
+                    "Expected 'diagonal', 'value' and 'beta' to be finite (got other values)");
+  }
   Tensor likeliest = graphs.copy_clusters(cluster);
   auto* clusters = likeliest.mutable_data_ptr<int64_t>();
   const auto* precision = beta.const_data_ptr<double>();

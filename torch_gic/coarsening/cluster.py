@@ -69,6 +69,7 @@ def cluster(
         edge_weight = torch.ones(edge_index.size(1), device=edge_index.device)
     if batch is None:
         batch = edge_index.new_zeros(num_nodes)
+    batch = batch.long()  # loaders may give int32
     wanted = num_clusters if num_clusters is not None else float(ratio or 0)
     most = min(max_size or 0, num_nodes)
     influence = torch.ones(num_nodes, dtype=torch.float64, device=edge_index.device)

@@ -54,7 +54,6 @@ def vigmm_select(
           :math:`(|\mathcal{V}|)`
         - **output:** clusters :math:`(|\mathcal{V}|)`, graphs :math:`(|\mathcal{V}^{\prime}|)`
     """
-    batch = batch.long()  # loaders may give int32
     share, count = (1.0, ratio) if isinstance(ratio, int) else (ratio, None)
     cluster, cluster_batch, *graph = torch.ops.torch_gic.vigmm_select(
         edge_index, edge_weight.detach(), influence.detach(), batch, share, count, kernel, soft, beta, num_iterations, max_size

@@ -94,11 +94,13 @@ class GaussianAggregation(Aggregation):
         else:
             if index.dim() != 1 or index.size(0) != x.size(0):
                 raise ValueError(f"Expected 'index' to have shape [{x.size(0)}], one per member (got {list(index.shape)})")
+            if index.dtype not in (torch.int64, torch.int32):
+                raise TypeError(f"Expected 'index' to hold integers (got {index.dtype})")
             if dim_size is None:
                 dim_size = int(index.max()) + 1 if index.numel() > 0 else 0
             if not isinstance(dim_size, int | torch.SymInt) or dim_size < 0:
                 raise ValueError(f"Expected 'dim_size' to be a number of sets, at least 0 (got {dim_size})")
-            index, members = index.sort(stable=True)
+            index, members = index.long().sort(stable=True)
             on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()  # elsewhere, looking would wait
             if on_cpu and index.numel() > 0 and not 0 <= int(index[0]) <= int(index[-1]) < dim_size:
                 raise ValueError(f"Expected 'index' to lie in [0, {dim_size - 1}] (got {int(index[0])} to {int(index[-1])})")

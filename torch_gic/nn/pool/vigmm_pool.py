@@ -147,6 +147,7 @@ class VIGMMPool(torch.nn.Module):
             edge_weight = x.new_ones(edge_index.size(1))
         if batch is None:
             batch = edge_index.new_zeros(num_nodes)
+        batch = batch.long()  # loaders may give int32
         if cluster is None:
             select = self.select(x, edge_index, edge_weight, batch)
         else:
