@@ -21,7 +21,7 @@ CASES = 2000  # of one process
 SILENCE = 60  # seconds, after which a process hangs
 MEMORY = 16 << 30  # bytes of a process
 CLEAR = (ValueError, TypeError, NotImplementedError, IndexError)
-MEMORY_ERRORS = ("can't allocate memory", "Storage size calculation overflowed")  # of PyTorch
+MEMORY_ERRORS = ("can't allocate memory", "Storage size calculation overflowed", "without overflow")  # of PyTorch
 KINDS = ("crash", "hang", "difference", "unclear")
 
 
@@ -102,6 +102,10 @@ def work(first, count):
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(1)
+    import fuzz_cases  # noqa: F401  # before time is taken, as are the kernels
+    import torch_gic
+
+    torch_gic.backend_info()
     for number in range(first, first + count):
         print("begin", number, flush=True)
         kind, what = run(number)
@@ -141,6 +145,8 @@ def watch(first, count, seconds):
     finally:
         process.kill()
         process.wait()
+        process.stdout.close()
+        process.stderr.close()
 
 
 def main():

@@ -119,6 +119,8 @@ def check_clusters(cluster: Tensor, batch: Tensor) -> int:
     if int(cluster.min()) < 0:
         raise ValueError(f"Expected 'cluster' to be non-negative (got a minimum of {int(cluster.min())})")
     num_clusters = int(cluster.max()) + 1
+    if num_clusters > cluster.numel():  # and no memory is taken for as many
+        raise ValueError(f"Expected 'cluster' to be below {cluster.numel()}, the number of nodes (got {num_clusters - 1})")
     graph = torch.full((num_clusters,), -1, device=cluster.device, dtype=batch.dtype).scatter(0, cluster, batch)
     if bool((graph < 0).any()):
         missing = (graph < 0).nonzero()[0].item()
