@@ -103,6 +103,7 @@ def work(first, count):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(1)
     import fuzz_cases  # noqa: F401  # before time is taken, as are the kernels
+
     import torch_gic
 
     torch_gic.backend_info()

@@ -90,7 +90,7 @@ def test_the_fuzzer_sees_what_is_wrong(tmp_path, monkeypatch):
         "def hang(): time.sleep(1000)\n"
         "def unclear(): raise RuntimeError('something')\n"
         "def different():\n"
-        "    REFERENCES['bounded_norm'] = lambda x, bound: [torch.zeros(3, 2)] * 3\n"
+        "    REFERENCES['bounded_norm'] = lambda x, bound: (torch.zeros(3, 2),) * 3\n"
         "    torch.ops.torch_gic.bounded_norm(torch.randn(3, 2), 5.0)\n"
         "def case(number): return (right, different, unclear, crash, hang)[number % 5], {}, False, []\n"
     )
