@@ -40,7 +40,13 @@ def run(number):
     except Exception as error:
         said = str(error)
         no_tensor = isinstance(error, AttributeError) and "Tensor" not in said  # a word in the place of a tensor, for instance
-        clear = is_raw or no_tensor or isinstance(error, CLEAR) or any(words in said for words in MEMORY_ERRORS)
+        clear = (
+            is_raw
+            or no_tensor
+            or said.startswith("Expected '")
+            or isinstance(error, CLEAR)
+            or any(words in said for words in MEMORY_ERRORS)
+        )
         if wrong and clear:
             return "refused", what
         return "unclear", f"{what}: {type(error).__name__}: {said.strip()} ({_where(error)})"

@@ -32,8 +32,8 @@ def test_any_largest_size_of_a_cluster():
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"index": torch.tensor([0, -1, 1])}, ValueError, r"'index' to lie in \[0, 1\] .got -1 to 1"),
-        ({"index": torch.tensor([0, 1, 2]), "dim_size": 2}, ValueError, r"'index' to lie in \[0, 1\] .got 0 to 2"),
+        ({"index": torch.tensor([0, -1, 1])}, RuntimeError, r"'index' to lie in \[0, 1\]"),
+        ({"index": torch.tensor([0, 1, 2]), "dim_size": 2}, ValueError, "invalid 'dim_size'"),
         ({"index": torch.tensor([0, 1])}, ValueError, r"'index' to have shape \[3\], one per member .got \[2\]"),
         ({"index": torch.tensor([0.0, 1.0, 1.0])}, TypeError, "'index' to hold integers"),
         ({"index": torch.tensor([0, 1, 1]), "dim_size": -1}, ValueError, "dim_size"),

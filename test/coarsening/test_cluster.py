@@ -142,7 +142,7 @@ def test_is_public():
 
 def test_a_graph_number_of_a_billion_is_refused():
     """Memory is taken for every graph up to the last."""
-    with pytest.raises(ValueError, match="'batch' to number graphs from 0 on .got 1000000000 as the number of one"):
+    with pytest.raises(ValueError, match=r"'batch' to number graphs from 0 on .got 1000000000 as the number of one"):
         cluster(random_edges(6, 5), 2, batch=torch.full((6,), 10**9))
 
 

@@ -48,7 +48,7 @@ class GICConvLayer(torch.nn.Module):
             layer_config.dim_in, layer_config.dim_out, bias=layer_config.has_bias, **_settings()
         )
 
-    def forward(self, batch: Batch) -> Batch:
+    def forward(self, batch: Any) -> Any:
         batch.x = self.model(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
         return batch
 
@@ -61,7 +61,7 @@ class GICNetwork(torch.nn.Module):
         super().__init__()
         self.model = GIC(dim_in, dim_out, cfg.gic.architecture, dropout=cfg.gnn.dropout, **_settings())
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
         """The predictions and what is true: of graphs, or of the nodes of this split."""
         if cfg.dataset.task not in ("graph", "node") or self.model.graph_level != (cfg.dataset.task == "graph"):
             raise ValueError(

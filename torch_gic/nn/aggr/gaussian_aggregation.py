@@ -101,9 +101,8 @@ class GaussianAggregation(Aggregation):
             if not isinstance(dim_size, int | torch.SymInt) or dim_size < 0:
                 raise ValueError(f"Expected 'dim_size' to be a number of sets, at least 0 (got {dim_size})")
             index, members = index.long().sort(stable=True)
-            on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()  # elsewhere, looking would wait
-            if on_cpu and index.numel() > 0 and not 0 <= int(index[0]) <= int(index[-1]) < dim_size:
-                raise ValueError(f"Expected 'index' to lie in [0, {dim_size - 1}] (got {int(index[0])} to {int(index[-1])})")
+            inside = (index[:1] >= 0).all() & (index[-1:] < dim_size).all()
+            torch._assert_async(inside, f"Expected 'index' to lie in [0, {dim_size - 1}]")  # to look would wait for a GPU
             ptr = pointers(index, dim_size)
         if weight is None:
             weight = x.new_ones(x.size(0))
