@@ -6,6 +6,7 @@
 #   make test-old-cpu  runs the tests of the kernels on an emulated processor of 2008 without AVX (needs qemu-user)
 #   make sanitize    runs the tests of the kernels under the address, undefined-behaviour and thread sanitizers of GCC
 #   make soak        looks for graphs that break something, for MINUTES=10
+#   make fuzz        calls everything with arguments that are wrong, for MINUTES=10: crashes, hangs, silent differences
 #   make lint        checks style and types
 #   make wheel       builds the sdist and the wheel with compiled kernels into dist, and checks them
 #   make test-wheel  installs that wheel into an empty environment, and uses it there without a compiler
@@ -22,7 +23,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := setup.py pyproject.toml $(shell find torch_gic csrc -name '*.py' -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: demo test test-gpu test-slow test-old-cpu sanitize soak lint format docs wheel test-wheel clean
+.PHONY: demo test test-gpu test-slow test-old-cpu sanitize soak fuzz lint format docs wheel test-wheel clean
 
 demo: $(VENV)/benchmark
 	$(BIN)/python examples/quickstart.py
@@ -59,6 +60,9 @@ sanitize: $(VENV)/test
 MINUTES ?= 10
 soak: $(VENV)/test
 	$(BIN)/python test/soak.py --minutes $(MINUTES)
+
+fuzz: $(VENV)/test
+	$(BIN)/python test/fuzz.py --minutes $(MINUTES)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

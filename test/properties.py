@@ -135,29 +135,38 @@ def exact_clusters(parts):
     close(out.edge_weight.double().sum().view(1), data.edge_weight.double().sum().view(1))
 
 
-def _as_tuple(value):
+def as_tuple(value):
     return value if isinstance(value, tuple) else (value,)
 
 
-def _largest_term(args):
+def largest_term(args):
     """Of what the operation may sum, roughly: where sums cancel, what is left is the rounding of their terms."""
     values = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point() and a.numel() > 0]
     return math.prod((1 + float(a.detach().abs().amax())) ** 2 for a in values)
 
 
+def equal(name, ours, theirs, args):
+    """Whole numbers must be equal, others up to the rounding of what was summed."""
+    for value, wanted in zip(*map(as_tuple, (ours, theirs)), strict=True):
+        assert value.dtype == wanted.dtype, name
+        if value.is_floating_point():
+            close(value, wanted, 1e-5, floor=1e-8 * largest_term(args))
+        else:
+            assert torch.equal(value, wanted), name
+
+
 class BesideReferences(TorchDispatchMode):
-    """Computes every operation of the package a second time, in plain PyTorch: whole numbers must be equal."""
+    """Computes every operation of the package a second time, in plain PyTorch, and compares."""
+
+    def __init__(self, compare=equal):
+        super().__init__()
+        self.compare = compare
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         out = operation(*args, **(kwargs or {}))
         package, name = operation._schema.name.split("::")
         if package == "torch_gic":
-            for ours, theirs in zip(*map(_as_tuple, (out, REFERENCES[name](*args))), strict=True):
-                assert ours.dtype == theirs.dtype, name
-                if ours.is_floating_point():
-                    close(ours, theirs, 1e-5, floor=1e-8 * _largest_term(args))
-                else:
-                    assert torch.equal(ours, theirs), name
+            self.compare(name, out, REFERENCES[name](*args), args)
         return out
 
 

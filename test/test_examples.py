@@ -21,8 +21,13 @@ def is_picture(path):
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 10_000
 
 
+OPTIONAL = ("graphgym", "lightning_training")  # what they import may be absent, and warns
+
+
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_help(script, call):
+    if script.stem in OPTIONAL:
+        pytest.skip("has a test of its own")
     assert "--help" in call(script.stem, "--help")
 
 
@@ -56,6 +61,23 @@ def test_cluster_training(tmp_path):
     out = run("cluster_training.py", "--quick", cwd=tmp_path)
     assert "50 parts of at most 110 nodes" in out
     assert out.count("test accuracy") == 2
+
+
+def test_lightning(tmp_path):
+    pytest.importorskip("lightning", exc_type=ImportError)
+    out = run("lightning_training.py", "--epochs", 2, "--graphs", 60, cwd=tmp_path)
+    assert re.search(r"test accuracy [\d.]+ %, of the best epoch: \S+ckpt", out)
+
+
+@pytest.mark.parametrize("network", ["gic", "gnn"])
+def test_graphgym(network, tmp_path):
+    """The network as a whole, and the layer in GraphGym's own network."""
+    pytest.importorskip("yacs")
+    pytest.importorskip("pytorch_lightning", exc_type=ImportError)
+    settings = ["optim.max_epoch", 2, "model.type", network, "gic.num_components", 2]
+    out = run("graphgym.py", "--cfg", EXAMPLES / "graphgym.yml", *settings, cwd=tmp_path)
+    assert re.search(r"test: .*'accuracy': [\d.]+", out)
+    assert (tmp_path / "results" / "graphgym" / "config.yaml").exists()
 
 
 def test_explain(tmp_path):

@@ -1,17 +1,22 @@
 """The chain of kernels: compiled at installation, else at first use, else the reference. Each link in its own process."""
 
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 
 import torch_gic
-from torch_gic.kernels.library import load_kernels
+from torch_gic.kernels import compile
+from torch_gic.kernels.library import load_kernels, once
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = """
@@ -76,7 +81,7 @@ def test_reference_on_request(reference):
 
 def test_a_slip_of_the_pen(monkeypatch):
     monkeypatch.setenv("TORCH_GIC_KERNELS", "refrence")
-    with pytest.raises(ValueError, match=r"TORCH_GIC_KERNELS to be 'auto', 'reference' or 'triton' .got 'refrence'"):
+    with pytest.raises(ValueError, match=r"TORCH_GIC_KERNELS to be one of .*'no-triton'.* .got 'refrence'"):
         load_kernels.__wrapped__()  # without what it remembers
 
 
@@ -128,6 +133,111 @@ def test_eight_processes_compile_once(pure, tmp_path):
     assert subprocess.run(command, env=environment, cwd=pure, capture_output=True, text=True).returncode == 0
     assert library.stat().st_size > 10_000
     assert len(log.read_text().splitlines()) == 2
+
+
+@pytest.fixture
+def built(monkeypatch, tmp_path):
+    """The names of the libraries that would be compiled; each is a text, which is not loaded."""
+    names = []
+
+    def build(command, files, libraries, library):
+        names.append(library.name)
+        library.write_text("a library")
+        library.with_suffix(".sha256").write_text(hashlib.sha256(library.read_bytes()).hexdigest())
+
+    monkeypatch.setattr(compile, "_build", build)
+    monkeypatch.setenv("TORCH_GIC_CACHE", str(tmp_path / "cache"))
+    return names
+
+
+@needs_compiler
+def test_what_a_compiled_library_depends_on(built, monkeypatch, tmp_path):
+    """The processor, torch, the compiler and its flags; and each is compiled once."""
+    other = tmp_path / "other"
+    other.write_text("#!/bin/sh\necho another compiler\n")
+    other.chmod(0o755)
+    for change in (
+        lambda patch: None,
+        lambda patch: patch.setattr(compile.platform, "machine", lambda: "riscv64"),
+        lambda patch: patch.setattr(torch, "__version__", "2.99"),
+        lambda patch: patch.setenv("CXX", str(other)),
+        lambda patch: patch.setenv("CXXFLAGS", "-g"),
+    ):
+        with monkeypatch.context() as patch:
+            change(patch)
+            assert compile.compiled_library() == compile.compiled_library()
+    assert len(built) == len(set(built)) == 5
+
+
+@needs_compiler
+def test_a_damaged_library_is_compiled_once_more(built):
+    library = compile.compiled_library()
+    for damage in (lambda: library.write_text("a librarx"), lambda: library.write_text(""), library.unlink):
+        damage()
+        assert compile.compiled_library() == library
+        assert library.read_text() == "a library"
+    compile.compiled_library()
+    assert len(built) == 4
+
+
+@needs_compiler
+def test_a_library_of_another_user_is_not_loaded(built, monkeypatch):
+    compile.compiled_library()
+    owner = os.getuid()
+    monkeypatch.setattr(compile.os, "getuid", lambda: owner + 1)
+    with pytest.raises(RuntimeError, match=r"the cache folder .* belongs to another user"):
+        compile.compiled_library()
+    monkeypatch.setattr(compile, "cache_folder", lambda: Path(os.environ["TORCH_GIC_CACHE"]))  # ours, but the file is not
+    compile.compiled_library()
+    assert len(built) == 2
+
+
+@needs_compiler
+def test_a_library_that_lacks_operations_is_removed(pure):
+    """It loads, as its checksum is right, but is not ours."""
+    program = "import sys; from torch_gic.kernels.compile import compiled_library as c; print(c())"
+    environment = os.environ | {"PYTHONPATH": str(pure), "TORCH_GIC_CACHE": str(pure / "cache")}
+    shutil.rmtree(pure / "torch_gic" / "csrc")
+    (pure / "torch_gic" / "csrc").mkdir()
+    (pure / "torch_gic" / "csrc" / "library.cpp").write_text("int nothing() { return 0; }\n")
+    subprocess.run([sys.executable, "-c", program], env=environment, cwd=pure, check=True, capture_output=True)
+    (library,) = (pure / "cache").glob("*.so")
+    cpu, reason, _, cluster, _, _ = run(pure, TORCH_GIC_CACHE=pure / "cache")
+    assert cpu == "reference"
+    assert "lacks adjacency_powers, bounded_norm" in reason
+    assert len(cluster) == 6
+    assert not library.exists()
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_another_environment_with_the_same_torch_does_not_compile(pure, tmp_path):
+    """The package is in another folder there; `python -m torch_gic` has compiled ahead."""
+    environment = os.environ | {"PYTHONPATH": str(pure), "TORCH_GIC_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "torch_gic"]
+    done = subprocess.run(command, env=environment, cwd=pure, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("CPU kernels: compiled at first use")
+    assert "compiling its CPU kernels, once" in done.stderr
+    other = tmp_path / "other environment"
+    shutil.copytree(pure / "torch_gic", other / "torch_gic")
+    environment["PYTHONPATH"] = str(other)
+    done = subprocess.run(command, env=environment, cwd=other, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("CPU kernels: compiled at first use")
+    assert "compiling" not in done.stderr
+
+
+def test_loading_waits_for_whoever_loads():
+    calls = []
+
+    def load():
+        calls.append(threading.get_ident())
+        time.sleep(0.1)
+        return calls
+
+    together = once(load)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(found is calls for found in pool.map(lambda _: together(), range(4)))
+    assert len(calls) == 1
 
 
 @needs_compiler
@@ -208,6 +318,8 @@ def test_installs_without_a_compiler(install):
 def test_info_here():
     info = torch_gic.backend_info()
     assert info.versions["torch"] == torch.__version__
-    coarsening = {"coarsen", "responsibility", "soft_em", "cluster_max", "cluster_edges"}
-    assert set(info.ops) == {"receptive_fields", "bounded_norm", "field_mean", "gaussian_encode", *coarsening}
+    coarsening = {"coarsen", "responsibility", "responsibility_backward", "soft_em", "cluster_edges"}
+    coarsening |= {"cluster_max", "cluster_max_backward"}
+    layers = {f"{name}{way}" for name in ("bounded_norm", "field_mean", "gaussian_encode") for way in ("", "_backward")}
+    assert set(info.ops) == {"receptive_fields", *layers, *coarsening}
     assert info.cpu in str(info)

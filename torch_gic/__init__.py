@@ -4,7 +4,7 @@ from torch_gic._version import __version__
 from torch_gic.coarsening import cluster
 from torch_gic.fields import Fields, receptive_fields, walk_counts
 from torch_gic.kernels.backend import backend_info
-from torch_gic.nn import GIC, GaussianAggregation, GICConv, VIGMMPool
+from torch_gic.nn import GIC, GaussianAggregation, GICConv, GICNet, VIGMMPool
 from torch_gic.transforms import Cluster, PreCoarsen, ReceptiveFields
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Cluster",
     "Fields",
     "GICConv",
+    "GICNet",
     "GaussianAggregation",
     "PreCoarsen",
     "ReceptiveFields",

@@ -10,6 +10,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_sparse, to_edge_index
 
+MOST_SCALES = 1024  # a field of so many steps is the whole graph
 MOST_GRAPHS = 10_000_000  # without nodes
 
 
@@ -128,6 +129,8 @@ def number_clusters(cluster: Tensor, batch: Tensor) -> tuple[Tensor, int]:
         size = cluster.new_zeros(num_graphs).scatter_reduce(0, batch, cluster + 1, "amax")
         cluster = cluster + (size.cumsum(0) - size)[batch]
     num_clusters = int(cluster.max()) + 1
+    if num_clusters > cluster.numel():  # and no memory is taken for as many
+        raise ValueError(f"Expected 'cluster' to be below {cluster.numel()}, the number of nodes (got {num_clusters - 1})")
     graph = torch.full((num_clusters,), -1, device=cluster.device, dtype=batch.dtype).scatter(0, cluster, batch)
     if bool((graph < 0).any()):
         missing = (graph < 0).nonzero()[0].item()
@@ -145,6 +148,8 @@ def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None
         raise ValueError(f"Expected '{name}' to have shape [num_nodes, {in_channels}] (got {list(x.shape)})")
     if not x.is_floating_point():
         raise TypeError(f"Expected '{name}' to be floating point (got {x.dtype})")
+    if x.layout != torch.strided:
+        raise TypeError(f"Expected '{name}' to be dense (got {x.layout}); take .to_dense() of it")
     if dtype is not None and x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
         raise TypeError(f"Expected '{name}' to be {dtype}, as the parameters of the layer are (got {x.dtype})")
 
@@ -155,3 +160,9 @@ def check_at_least(value: int, name: str, minimum: int) -> None:
         raise TypeError(f"Expected '{name}' to be an int (got {type(value).__name__})")
     if value < minimum:
         raise ValueError(f"Expected '{name}' to be at least {minimum} (got {value})")
+
+
+def check_scales(num_scales: int) -> None:
+    check_at_least(num_scales, "num_scales", 1)
+    if num_scales > MOST_SCALES:
+        raise ValueError(f"Expected 'num_scales' to be at most {MOST_SCALES} (got {num_scales})")

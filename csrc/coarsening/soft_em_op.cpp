@@ -1,6 +1,8 @@
 // Operator side of soft EM: checks, memory, threads.
 #include <torch/csrc/stable/ops.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "coarsening/check_graphs.h"
@@ -26,6 +28,11 @@ Tensor soft_em_cpu(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Ten
         std::pair(&offset, "offset"), std::pair(&cluster, "cluster")}) {
     check_tensor(*tensor, name, 1, ScalarType::Long);
     *tensor = torch::stable::contiguous(*tensor);
+  }
+  for (const Tensor* numbers : {&diagonal, &value, &beta}) {
+    const auto* begin = numbers->const_data_ptr<double>();
+    STD_TORCH_CHECK(std::all_of(begin, begin + numbers->numel(), [](double number) { return std::isfinite(number); }),
+                    "Expected 'diagonal', 'value' and 'beta' to be finite (got other values)");
   }
   check_size(diagonal, "diagonal", 0, num_nodes);
   check_size(rowptr, "rowptr", 0, num_nodes + 1);

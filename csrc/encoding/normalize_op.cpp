@@ -97,7 +97,8 @@ void over_strips(int64_t rows, int64_t channels, const Work& work) {
   });
 }
 
-void check(const Tensor& x, const char* name) {
+void check(const Tensor& x, const char* name, double bound) {
+  STD_TORCH_CHECK(bound > 0, "Expected 'bound' to be positive (got ", bound, ")");
   STD_TORCH_CHECK(x.scalar_type() == ScalarType::Float || x.scalar_type() == ScalarType::Double, "Expected '", name,
                   "' to hold float32 or float64 values");
   STD_TORCH_CHECK(x.dim() == 2, "Expected '", name, "' to have 2 dimensions (got ", x.dim(), ")");
@@ -106,7 +107,7 @@ void check(const Tensor& x, const char* name) {
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor> bounded_norm_cpu(Tensor x, double bound) {
-  check(x, "x");
+  check(x, "x", bound);
   x = torch::stable::contiguous(x);
   const int64_t rows = x.size(0), channels = x.size(1);
   STD_TORCH_CHECK(rows > 0, "Expected 'x' to have at least one row");
@@ -123,7 +124,7 @@ std::tuple<Tensor, Tensor, Tensor> bounded_norm_cpu(Tensor x, double bound) {
 }
 
 Tensor bounded_norm_backward_cpu(Tensor grad, Tensor x, Tensor mean, Tensor var, double bound) {
-  check(x, "x");
+  check(x, "x", bound);
   check_tensor(grad, "grad", 2, x.scalar_type());
   check_tensor(mean, "mean", 1, x.scalar_type());
   check_tensor(var, "var", 1, x.scalar_type());

@@ -2,6 +2,7 @@
 #include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "common/check.h"
@@ -74,6 +75,20 @@ std::tuple<Tensor, Tensor> powers(const Tensor& row, const Tensor& col, const Te
   return {field_index, field_weight};
 }
 
+// Who compiles a model cannot look at values: so they are looked at here.
+void check_weights(const Tensor& weight) {
+  const auto all_right = [&]<typename T>(T most) {
+    const T* values = weight.const_data_ptr<T>();
+    const int64_t count = weight.numel();
+    bool wrong = false;
+    for (int64_t k = 0; k < count; ++k) wrong |= !(values[k] >= 0 && values[k] <= most);  // nor NaN
+    return !wrong;
+  };
+  STD_TORCH_CHECK(weight.scalar_type() == ScalarType::Float ? all_right(std::numeric_limits<float>::max())
+                                                            : all_right(std::numeric_limits<double>::max()),
+                  "Expected 'weight' to be finite and non-negative (got other values)");
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor weight, int64_t num_nodes,
@@ -87,7 +102,8 @@ std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor w
   check_size(col, "col", 0, row.numel());
   check_size(weight, "weight", 0, row.numel());
   STD_TORCH_CHECK(num_nodes >= 0, "Expected 'num_nodes' to be non-negative (got ", num_nodes, ")");
-  STD_TORCH_CHECK(num_scales >= 1, "Expected 'num_scales' to be at least 1 (got ", num_scales, ")");
+  STD_TORCH_CHECK(num_scales >= 1 && num_scales <= 1024, "Expected 'num_scales' to be from 1 to 1024 (got ", num_scales,
+                  ")");
   STD_TORCH_CHECK(max_neighbors.value_or(1) >= 1, "Expected 'max_neighbors' to be at least 1 (got ", *max_neighbors,
                   ")");
   if (degree) {
@@ -101,6 +117,7 @@ std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor w
   weight = torch::stable::contiguous(weight);
   STD_TORCH_CHECK(first_outside(row, num_nodes) < 0 && first_outside(col, num_nodes) < 0,
                   "Expected 'row' and 'col' to lie in [0, ", num_nodes - 1, "]");
+  check_weights(weight);
   return weight.scalar_type() == ScalarType::Float
              ? powers<float>(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
              : powers<double>(row, col, weight, num_nodes, num_scales, max_neighbors, degree);

@@ -120,7 +120,7 @@ def test_opcheck():
         (2, torch.ones(2, dtype=torch.float16), "'weight' to hold float32 or float64 values"),
         (2, torch.ones(1, 2), "'weight' to have 1 dimensions .got 2"),
         (3, -1, "'num_nodes' to be non-negative .got -1"),
-        (4, 0, "'num_scales' to be at least 1 .got 0"),
+        (4, 0, "'num_scales' to be from 1 to 1024 .got 0"),
         (5, 0, "'max_neighbors' to be at least 1 .got 0"),
         (6, torch.ones(3, 2, dtype=torch.float64), "'degree' to have size 1 in dimension 1 .got 2"),
     ],

@@ -105,39 +105,6 @@ def test_registered_for_gpus():
     assert backend_info().ops["gaussian_encode"].endswith("Triton on GPUs")
 
 
-@mock.patch.dict(library.FAILED_ON_GPU, clear=True)
-def test_a_kernel_that_fails_gives_way_to_the_reference():
-    calls = []
-
-    def kernel(*arguments):
-        calls.append(arguments)
-        raise RuntimeError("ptxas: unknown GPU")
-
-    run = library.or_reference("gaussian_encode", kernel)
-    mixture = torch.randn(1, 2, 3), torch.rand(1, 2, 3) + 0.5, torch.randn(1, 2)
-    inputs = torch.randn(2, 3), *mixture, torch.rand(3, 1), torch.tensor([0, 1, 1]), torch.tensor([0, 1, 3])
-    with pytest.warns(UserWarning, match=r"'gaussian_encode' runs as reference, Triton failed .ptxas: unknown GPU"):
-        outputs = run(*inputs)
-    again = run(*inputs)  # without a warning, and without another attempt
-    assert len(calls) == 1
-    for a, b, c in zip(outputs, again, reference(*inputs), strict=True):
-        assert torch.equal(a, c)
-        assert torch.equal(b, c)
-    assert "gaussian_encode failed on the GPU (ptxas: unknown GPU)" in str(backend_info())
-    assert backend_info().ops["gaussian_encode"].endswith("PyTorch reference on GPUs")
-
-
-@pytest.mark.parametrize("error", [ValueError("bad 'x'"), torch.OutOfMemoryError("full")])
-@mock.patch.dict(library.FAILED_ON_GPU, clear=True)
-def test_errors_of_the_caller_are_not_failures_of_the_kernel(error):
-    def kernel():
-        raise error
-
-    with pytest.raises(type(error), match=str(error)):
-        library.or_reference("gaussian_encode", kernel)()
-    assert library.FAILED_ON_GPU == {}
-
-
 def run(program, **environment):
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | environment
     return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)

@@ -71,4 +71,4 @@ def cluster(
     order = graph_order(batch, edge_index, influence)
     graphs = order.sort_edges(edge_index), edge_weight, influence, order.sort(batch), order.num_graphs
     wanted = num_clusters if num_clusters is not None else float(ratio or 0)
-    return order.restore(coarsen(*graphs, wanted, num_iterations, max_size or 0).cluster)
+    return order.restore(coarsen(*graphs, wanted, num_iterations, min(max_size or 0, num_nodes)).cluster)

@@ -6,11 +6,9 @@ import torch
 from torch import Tensor
 from torch_geometric.typing import SparseTensor
 
-from torch_gic._checks import as_edge_list, check_at_least, check_batch
+from torch_gic._checks import as_edge_list, check_at_least, check_batch, check_scales
 from torch_gic.fields.adjacency_powers import adjacency_powers
 from torch_gic.fields.fields import Fields, pointers
-
-MOST_SCALES = 1024  # a field of so many steps is the whole graph
 
 
 def receptive_fields(
@@ -75,9 +73,7 @@ def receptive_fields(
         >>> fields.weight.tolist()
         [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
     """
-    check_at_least(num_scales, "num_scales", 1)
-    if num_scales > MOST_SCALES:
-        raise ValueError(f"Expected 'num_scales' to be at most {MOST_SCALES} (got {num_scales})")
+    check_scales(num_scales)
     if max_neighbors is not None:
         check_at_least(max_neighbors, "max_neighbors", 1)
     if num_nodes is None and batch is not None:

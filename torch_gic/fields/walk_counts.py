@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.typing import SparseTensor
 
-from torch_gic._checks import as_edge_list, check_at_least
+from torch_gic._checks import as_edge_list, check_scales
 
 PIECE = 1 << 24  # edges at a time: the terms of all of them would take as much memory as a row of a large graph's edges
 
@@ -43,7 +43,7 @@ def walk_counts(
         >>> walk_counts(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_scales=2).tolist()
         [[2.0, 5.0], [3.0, 7.0], [2.0, 5.0]]
     """
-    check_at_least(num_scales, "num_scales", 1)
+    check_scales(num_scales)
     (source, target), edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, num_nodes)
     count = torch.ones(num_nodes, dtype=torch.float64, device=source.device)
     counts = []

@@ -6,20 +6,11 @@ import importlib.metadata
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch_gic.kernels.library import FAILED_ON_GPU, has_kernel, load_gpu_kernels, load_kernels
+from torch_gic.kernels.guard import FAILED
+from torch_gic.kernels.library import CPU_KERNELS, has_kernel, load_gpu_kernels, load_kernels
 
 # The name of the dispatcher's operator behind each operation.
-OPERATORS = {
-    "receptive_fields": "adjacency_powers",
-    "bounded_norm": "bounded_norm",
-    "field_mean": "field_mean",
-    "gaussian_encode": "gaussian_encode",
-    "coarsen": "coarsen",
-    "responsibility": "responsibility",
-    "soft_em": "soft_em",
-    "cluster_max": "cluster_max",
-    "cluster_edges": "cluster_edges",
-}
+OPERATORS = {"receptive_fields" if name == "adjacency_powers" else name: name for name in CPU_KERNELS}
 
 
 @dataclass(frozen=True)
@@ -57,12 +48,13 @@ def backend_info() -> BackendInfo:
     kernels, gpu_kernels = load_kernels(), load_gpu_kernels()
     compiled = "C++" if kernels.library else kernels.active
     reference, ops = "PyTorch reference", {}
+    failed = {operator for operator, _ in FAILED}
     for name, operator in OPERATORS.items():
         on_cpu = compiled if has_kernel(operator, "CPU") else reference
-        on_gpu = "Triton" if has_kernel(operator, "CUDA") and operator not in FAILED_ON_GPU else reference
+        on_gpu = "Triton" if has_kernel(operator, "CUDA") and operator not in failed else reference
         ops[name] = reference if on_cpu == on_gpu == reference else f"{on_cpu} on the CPU, {on_gpu} on GPUs"
     reasons = [gpu_kernels.reason] if gpu_kernels.reason else []
-    reasons += [f"{operator} failed on the GPU ({error})" for operator, error in FAILED_ON_GPU.items()]
+    reasons += [f"{operator} failed on {device} ({error})" for (operator, device), error in FAILED.items()]
     packages = ("torch", "torch-geometric", "torch-scatter", "torch-sparse", "triton")
     return BackendInfo(
         kernels.active,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import torch
 from torch.autograd import forward_ad
 
 from torch_gic.kernels.compile import PACKAGE, compiled_library, forget
+from torch_gic.kernels.guard import first_line, guarded
 
 OPS = torch.library.Library("torch_gic", "DEF")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,7 +42,7 @@ CPU_KERNELS = [  # what a compiled library registers
     "cluster_max_backward",
     "cluster_edges",
 ]
-FAILED_ON_GPU: dict[str, str] = {}  # what was said
+CHOICES = ("auto", "no-triton", "reference", "triton")  # of TORCH_GIC_KERNELS
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,24 @@ class Kernels:
     reason: str | None = None
 
 
-@functools.cache
+def once(function: Callable[[], Kernels]) -> Callable[[], Kernels]:
+    """Whoever calls it at the same time waits for the first one, and all get what it found."""
+    cached, lock = functools.cache(function), threading.RLock()
+
+    @functools.wraps(function)
+    def call() -> Kernels:
+        with lock:
+            return cached()
+
+    return call
+
+
+@once
 def load_kernels() -> Kernels:
     """Loads the kernels once; later calls return what the first one found.
 
-    ``TORCH_GIC_KERNELS=reference`` keeps to the references; ``TORCH_GIC_CACHE`` says where compiled kernels are kept.
+    ``TORCH_GIC_KERNELS=reference`` keeps to the references, and ``TORCH_GIC_KERNELS=no-triton`` does so on GPUs alone;
+    ``TORCH_GIC_CACHE`` says where compiled kernels are kept.
     ``TORCH_GIC_KERNELS=triton`` runs the GPU kernels on the CPU, in Triton's interpreter: slowly, for tests.
     """
     wanted = _wanted()
@@ -77,7 +92,7 @@ def load_kernels() -> Kernels:
             torch.ops.load_library(built)
             return Kernels("compiled extension", built)
         except OSError as error:
-            reasons.append(f"{built.name} did not load ({_first_line(error)})")
+            reasons.append(f"{built.name} did not load ({first_line(error)})")
     if not reasons:
         reasons.append("no extension was compiled at installation")
     try:
@@ -93,7 +108,7 @@ def load_kernels() -> Kernels:
             raise RuntimeError(f"{library.name} lacks {', '.join(missing)}")
         return Kernels("compiled at first use", library, "; ".join(reasons))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-        reasons.append(f"compiling at first use failed ({_first_line(error)})")
+        reasons.append(f"compiling at first use failed ({first_line(error)})")
     reason = "; ".join(reasons)
     warnings.warn(f"torch_gic: no compiled kernels, which makes layers several times slower: {reason}", stacklevel=2)
     return Kernels("reference", reason=reason)
@@ -101,43 +116,26 @@ def load_kernels() -> Kernels:
 
 def _wanted() -> str:
     wanted = os.environ.get("TORCH_GIC_KERNELS", "auto")
-    if wanted not in ("auto", "reference", "triton"):
-        raise ValueError(f"Expected TORCH_GIC_KERNELS to be 'auto', 'reference' or 'triton' (got {wanted!r})")
+    if wanted not in CHOICES:
+        raise ValueError(f"Expected TORCH_GIC_KERNELS to be one of {CHOICES} (got {wanted!r})")
     return wanted
 
 
-@functools.cache
+@once
 def load_gpu_kernels() -> Kernels:
     """Registers the Triton kernels, once, for the tensors of CUDA and of ROCm, which calls itself CUDA in PyTorch."""
-    if _wanted() == "reference":
-        return Kernels("reference", reason="TORCH_GIC_KERNELS=reference is set")
+    if (wanted := _wanted()) in ("reference", "no-triton"):
+        return Kernels("reference", reason=f"TORCH_GIC_KERNELS={wanted} is set")
     try:
         from torch_gic.kernels.triton import KERNELS
     except Exception as error:  # absent, or too old or too new for this package: whatever it is, the references run
-        return Kernels("reference", reason=f"Triton did not load ({_first_line(error)})")
+        return Kernels("reference", reason=f"Triton did not load ({first_line(error)})")
     for name, kernel in KERNELS.items():
-        OPS.impl(name, or_reference(name, kernel), "CUDA")
+        OPS.impl(name, guarded(name, kernel, REFERENCES[name]), "CUDA")
     return Kernels("Triton")
 
 
 LOADERS = {"cpu": load_kernels, "cuda": load_gpu_kernels}
-
-
-def or_reference(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that gives way to the reference, for good, when it fails: if its GPU is too old, for instance."""
-
-    def run(*arguments: Any) -> Any:
-        if name not in FAILED_ON_GPU:
-            try:
-                return kernel(*arguments)
-            except (TypeError, ValueError, torch.OutOfMemoryError):  # of bad arguments, and of memory that others hold
-                raise
-            except Exception as error:
-                FAILED_ON_GPU[name] = _first_line(error)
-                warnings.warn(f"torch_gic: '{name}' runs as reference, Triton failed ({FAILED_ON_GPU[name]})", stacklevel=2)
-        return REFERENCES[name](*arguments)
-
-    return run
 
 
 def register_reference(name: str) -> Callable[[F], F]:
@@ -148,7 +146,12 @@ def register_reference(name: str) -> Callable[[F], F]:
     """
 
     def register(function: F) -> F:
+        @torch.compiler.disable
         def fallback(*arguments: Any) -> Any:
+            if sparse := [
+                value.layout for value in arguments if isinstance(value, torch.Tensor) and value.layout != torch.strided
+            ]:
+                raise TypeError(f"Expected dense tensors (got {sparse[0]})")
             device = arguments[0].device.type
             if device in LOADERS:
                 LOADERS[device]()
@@ -173,8 +176,3 @@ def is_transformed() -> bool:
 
 def has_kernel(name: str, key: str) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(f"torch_gic::{name}", key)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else type(error).__name__)

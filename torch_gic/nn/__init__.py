@@ -7,6 +7,7 @@ from torch_gic.nn.conv.gaussian_filter import GaussianFilter
 from torch_gic.nn.conv.gaussian_mixture import GaussianMixture
 from torch_gic.nn.conv.gic_conv import GICConv
 from torch_gic.nn.models.gic import GIC
+from torch_gic.nn.models.gic_net import GICNet
 from torch_gic.nn.pool.cluster_connect import ClusterConnect
 from torch_gic.nn.pool.vigmm_pool import VIGMMPool, VIGMMPoolOutput
 from torch_gic.nn.pool.vigmm_select import VIGMMSelect
@@ -16,6 +17,7 @@ __all__ = [
     "BoundedNorm",
     "ClusterConnect",
     "GICConv",
+    "GICNet",
     "GaussianAggregation",
     "GaussianFilter",
     "GaussianMixture",

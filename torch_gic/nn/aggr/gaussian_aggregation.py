@@ -92,9 +92,17 @@ class GaussianAggregation(Aggregation):
             sets = torch.arange(ptr.numel() - 1, device=x.device)
             index = torch.repeat_interleave(sets, ptr.diff(), output_size=x.size(0))
         else:
+            if index.dim() != 1 or index.size(0) != x.size(0):
+                raise ValueError(f"Expected 'index' to have shape [{x.size(0)}], one per member (got {list(index.shape)})")
+            if index.dtype not in (torch.int64, torch.int32):
+                raise TypeError(f"Expected 'index' to hold integers (got {index.dtype})")
             if dim_size is None:
                 dim_size = int(index.max()) + 1 if index.numel() > 0 else 0
-            index, members = index.sort(stable=True)
+            if not isinstance(dim_size, int | torch.SymInt) or dim_size < 0:
+                raise ValueError(f"Expected 'dim_size' to be a number of sets, at least 0 (got {dim_size})")
+            index, members = index.long().sort(stable=True)
+            inside = (index[:1] >= 0).all() & (index[-1:] < dim_size).all()
+            torch._assert_async(inside, f"Expected 'index' to lie in [0, {dim_size - 1}]")  # to look would wait for a GPU
             ptr = pointers(index, dim_size)
         if weight is None:
             weight = x.new_ones(x.size(0))

@@ -64,7 +64,7 @@ class GaussianFilter(torch.nn.Module):
             channels = hidden_channels
         self.mixture = GaussianMixture(channels, num_scales, num_components)
         encoding_channels = -1 if channels == -1 else num_scales * num_components * 2 * channels
-        self.lin = Linear(encoding_channels, out_channels, bias, weight_initializer="glorot", bias_initializer="zeros")
+        self.lin = WideLinear(encoding_channels, out_channels, bias, weight_initializer="glorot", bias_initializer="zeros")
 
     def reset_parameters(self) -> None:
         if self.projection is not None:
@@ -95,12 +95,7 @@ class GaussianFilter(torch.nn.Module):
 
     def forward(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> Tensor:
         encoding = self.mixture(self.project(x), fields, weight).flatten(start_dim=1)
-        if self.lin.in_channels == -1:
-            self.lin(encoding.detach().to(self.lin.weight.dtype)[:0])  # the first input tells it its size
-        bias = None if self.lin.bias is None else self.lin.bias.to(encoding.dtype)
-        autocast = torch.is_autocast_enabled(x.device.type)  # sums over many members overflow in float16
-        with torch.autocast(x.device.type, enabled=False) if autocast else nullcontext():
-            return F.linear(encoding, self.lin.weight.to(encoding.dtype), bias)
+        return self.lin(encoding)
 
     @torch.no_grad()
     def init_from_data(self, x: Tensor, generator: torch.Generator | None = None, num_iterations: int = 0) -> None:
@@ -133,3 +128,13 @@ class Projection(torch.nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.norm(self.lin(x.to(self.lin.weight.dtype)))  # normalised features are in float32 beside half precision
+
+
+class WideLinear(Linear):
+    """A linear map in the type of its input, which holds sums over many members: in float16 they would overflow."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        autocast = torch.is_autocast_enabled(x.device.type)
+        with torch.autocast(x.device.type, enabled=False) if autocast else nullcontext():
+            return F.linear(x, self.weight.to(x.dtype), bias)

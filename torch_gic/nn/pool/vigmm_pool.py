@@ -142,7 +142,7 @@ class VIGMMPool(torch.nn.Module):
         """
         check_features(x, -1)
         edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, x.size(0), look=cluster is not None)
-        batch = edge_index.new_zeros(num_nodes) if batch is None else batch
+        batch = edge_index.new_zeros(num_nodes) if batch is None else batch.long()  # loaders may give int32
         if cluster is None:  # the selection looks at values
             select = self.select(x, edge_index, edge_weight, batch)
         else:
