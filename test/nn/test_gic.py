@@ -79,7 +79,9 @@ def test_the_network_as_printed():
         assert torch.equal(conv.log_scale, torch.zeros(7))
     assert printed.layers[0].filter.lin.weight.numel() == 244_608
     assert str(printed) == f"GIC(39, 2, {PAPER!r})"
-    assert [(m.select.ratio, m.select.affinity) for m in printed.layers if isinstance(m, VIGMMPool)] == [(0.25, "laplacian")] * 2
+    assert [(m.select.ratio, m.select.affinity) for m in printed.layers if isinstance(m, VIGMMPool)] == [
+        (0.25, "laplacian")
+    ] * 2
     assert [(m.in_channels, m.out_channels) for m in printed.classifier] == [(256, 256), (256, 2)]
     small = GIC.as_printed(5, 2, architecture=SMALL, num_scales=2, num_components=(3, 1))
     data = random_graph(dtype=torch.float32)
