@@ -45,6 +45,7 @@ class PartitionSelect(VIGMMSelect):
     """In place of the select of VIGMMPool: the same number of clusters from another rule, all else stays as it is."""
 
     def forward(self, x, edge_index, edge_weight, batch):
+        edge_weight = x.new_ones(edge_index.size(1)) if edge_weight is None else edge_weight
         size = torch.bincount(batch)
         num_clusters = (self.ratio * size.double()).ceil().long()
         cluster = self.partition(edge_index, edge_weight, batch, size, num_clusters) + cumsum(num_clusters)[batch]

@@ -1,5 +1,8 @@
 """The gradient of coarsening: its equation, its derivative, and its backends."""
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -68,3 +71,15 @@ def test_bad_operands():
         torch.ops.torch_gic.responsibility(weight, *graph, ptr, offset, cluster + 99, beta)
     with pytest.raises(RuntimeError, match="edge to stay inside one graph"):
         torch.ops.torch_gic.responsibility(weight, graph.rowptr, graph.col + 99, graph.weight, ptr, offset, cluster, beta)
+
+
+def test_the_reference_trains_where_there_is_no_kernel():
+    """Behind the dispatcher, which has switched autograd off by then, as on machines without a compiler."""
+    program = (
+        "import torch, torch_gic; pool = torch_gic.VIGMMPool(3, 0.5); torch.nn.init.normal_(pool.select.lin.weight);"
+        " pool(torch.randn(6, 3), torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])).x.square().sum().backward();"
+        " assert pool.select.lin.weight.grad.abs().max() > 0"
+    )
+    environment = os.environ | {"TORCH_GIC_KERNELS": "reference", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

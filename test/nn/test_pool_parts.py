@@ -60,3 +60,23 @@ def test_a_batch_in_any_order():
     assert torch.equal(out.batch, expected.batch)
     torch.testing.assert_close(out.x, expected.x)
     torch.testing.assert_close(weight_grad, layer.select.lin.weight.grad)
+
+
+def test_exported():
+    """A program for any batch, in which numbers of clusters are not known beforehand."""
+    pool = VIGMMPool(5, 0.5).eval()
+    data, other = random_graph(12, 20, dtype=torch.float32), random_graph(12, 20, seed=1, dtype=torch.float32)
+
+    class Pooled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pool = pool
+
+        def forward(self, x, edge_index, batch):
+            return self.pool(x, edge_index, batch=batch).x
+
+    with torch.no_grad():
+        program = torch.export.export(Pooled(), (data.x, data.edge_index, torch.zeros(12, dtype=torch.long))).module()
+        for graph in (data, other):
+            found = program(graph.x, graph.edge_index, torch.zeros(12, dtype=torch.long))
+            assert torch.equal(found, pool(graph.x, graph.edge_index).x)

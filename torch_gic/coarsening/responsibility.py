@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -48,8 +48,22 @@ def responsibility(
     return operation(node_weight, *graph, ptr, offset, cluster, beta)
 
 
-@register_reference("responsibility")
-def reference(
+class _Choices(NamedTuple):
+    """What the references compute for each pair of a node and a cluster it may choose."""
+
+    node: Tensor
+    cluster: Tensor
+    own: Tensor  # of each node, the pair with its own cluster
+    is_own: Tensor
+    beta: Tensor
+    links: Tensor
+    shift: Tensor
+    cut: Tensor
+    mass: Tensor
+    p: Tensor
+
+
+def _choices(
     node_weight: Tensor,
     rowptr: Tensor,
     col: Tensor,
@@ -58,7 +72,7 @@ def reference(
     offset: Tensor,
     cluster: Tensor,
     beta: Tensor,
-) -> Tensor:
+) -> _Choices:
     num_nodes, num_clusters, w = cluster.numel(), int(offset[-1]), node_weight
     graph = UndirectedGraph(rowptr, col, weight)
     batch = torch.repeat_interleave(torch.arange(beta.numel(), device=ptr.device), ptr.diff(), output_size=num_nodes)
@@ -73,19 +87,30 @@ def reference(
     node = torch.arange(num_nodes, device=cluster.device)
     pair, position = torch.unique(torch.cat([node, row]) * num_clusters + torch.cat([cluster, to]), return_inverse=True)
     i, c = pair // max(num_clusters, 1), pair % max(num_clusters, 1)
-    own = position[:num_nodes]
     links = total_in(torch.cat([-degree, weight]), position, pair.numel())
-    shifted = torch.where(c == cluster[i], shift[i], -shift[i]) + cut[c] / (2 * mass[c])
+    is_own = c == cluster[i]
+    shift = torch.where(is_own, shift[i], -shift[i])
+    cut, mass, beta = cut[c], mass[c], beta[batch[i]]
     log_count = torch.bincount(cluster, minlength=num_clusters).log().to(w.dtype)
-    exponent = log_count[c] + beta[batch[i]] / mass[c] * (links + w[i] * shifted)
-    return softmax(exponent, i, num_nodes=num_nodes)[own]
+    exponent = log_count[c] + beta / mass * (links + w[i] * (shift + cut / (2 * mass)))
+    p = softmax(exponent, i, num_nodes=num_nodes)
+    return _Choices(i, c, position[:num_nodes], is_own, beta, links, shift, cut, mass, p)
+
+
+@register_reference("responsibility")
+def reference(node_weight: Tensor, *others: Tensor) -> Tensor:
+    found = _choices(node_weight, *others)
+    return found.p[found.own]
 
 
 @register_reference("responsibility_backward")
 def reference_backward(grad: Tensor, node_weight: Tensor, *others: Tensor) -> Tensor:
-    with torch.enable_grad():
-        node_weight = node_weight.detach().requires_grad_()
-        return torch.autograd.grad(reference(node_weight, *others), node_weight, grad)[0]
+    i, c, own, is_own, beta, links, shift, cut, mass, p = _choices(node_weight, *others)
+    w, cluster = node_weight[i], c[own]
+    to_exponent = grad[i] * p[own][i] * (is_own.to(p.dtype) - p) * beta / mass
+    to_weight = total_in(to_exponent * (shift + cut / (2 * mass)), i, grad.numel())
+    to_mass = total_in(-to_exponent / mass * (links + w * (shift + cut / mass)), c, int(others[4][-1]))
+    return to_weight + to_mass[cluster]
 
 
 @torch.library.register_fake("torch_gic::responsibility", lib=OPS)

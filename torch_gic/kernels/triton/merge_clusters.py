@@ -86,7 +86,7 @@ def _merge(
     write(cluster + i, i, alive)
     excess = n - (tl.load(offset + graph + 1) - first_cluster)
     number = tl.full([], 0, tl.int64)
-    while (excess > 0) & (number < n):  # at least one joins in each round
+    while excess > 0:  # ends after n rounds at most: it falls in each of them, or to zero
         partner, change, tie = _preferences(links, mass, key, i, n, words, reals, BLOCK, ROWS)
         if tl.max(partner) >= 0:
             target, turn = _join(partner, change, tie, mass, key, excess, number, i, n, words, reals, ROUNDING, BLOCK, ROWS)

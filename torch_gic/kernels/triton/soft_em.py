@@ -54,7 +54,7 @@ def soft_em(
     chosen = torch.zeros_like(cluster)
     tile = _tile(blocks.most)
     grid = (triton.cdiv(chosen.numel(), tile["NODES"]),)
-    gpu.launch(_choose, grid, p, blocks.begin, blocks.width, chosen, chosen.numel(), **tile)
+    gpu.launch(_choose, grid, p, blocks.begin, blocks.width, chosen, chosen.numel(), num_warps=8, **tile)
     return take_back(chosen + offset[blocks.graph], cluster, rank, blocks.num_clusters)
 
 
