@@ -16,7 +16,7 @@ except ImportError:
 from torch_geometric.data.lightning import LightningDataset
 
 from torch_gic import GIC, ReceptiveFields
-from torch_gic.datasets import NeighborhoodVariation
+from torch_gic.datasets import Letters
 
 
 class Classifier(lightning.LightningModule):
@@ -59,7 +59,7 @@ def main():
     parser.add_argument("--output", default="lightning-run", help="folder of the checkpoints (default: %(default)s)")
     args = parser.parse_args()
     lightning.seed_everything(0)
-    dataset = NeighborhoodVariation(args.graphs, pre_transform=ReceptiveFields())  # fields once, not in every epoch
+    dataset = Letters(args.graphs, pre_transform=ReceptiveFields())  # fields once, not in every epoch
     order = torch.randperm(len(dataset))
     train, val, test = (dataset[part] for part in order.tensor_split([int(0.8 * len(order)), int(0.9 * len(order))]))
     data = LightningDataset(train, val, test, batch_size=args.batch_size)

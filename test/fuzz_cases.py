@@ -7,15 +7,20 @@ from torch_geometric.data import Data
 
 import torch_gic
 from torch_gic import GIC, GaussianAggregation, GICConv, GICNet, VIGMMPool
-from torch_gic.coarsening import vertex_volume
-from torch_gic.coarsening.undirected_graph import undirected_graph
+from torch_gic.coarsening import node_volume, undirected_graph
 from torch_gic.fields import bipartite_fields, receptive_fields
 
 NUMBERS = (-(2**63), -1, 0, 1, 2, 3, 1000, 2**31, 2**62, 2**63 - 1, 0.5, -1.0, float("nan"), float("inf"), True, None, "x")
 VALUES = (float("nan"), float("inf"), -float("inf"), -1.0, 0.0, 1e-45, 1e30, 3e38)
 INDICES = (-1, -(2**62), 2**31, 2**62, 10**9, 7)
 # What stays right: so many iterations are done as are asked for, and a gradient is that of the encoding it is given.
-KEPT = {"move_vertices": {8}, "vigmm": {10}, "vigmm_select": {9}, "gaussian_encode_backward": {1, 2}}
+KEPT = {
+    "soft_em": {10},
+    "coarsen": {7},
+    "gaussian_encode_backward": {1, 2},
+    "field_mean_backward": {1, 2},
+    "cluster_max_backward": {2},
+}
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.int64, torch.bool, torch.complex64)
 
 
@@ -66,7 +71,7 @@ def corrupt(draw, value):
 
 
 def coarsening(draw):
-    """What the raw operations of coarsening take, right."""
+    """What the raw operations of soft EM take, right."""
     _, edges, weight, batch = graph(draw, torch.float64)
     num_graphs = int(batch.max()) + 1 if batch.numel() > 0 else 1
     made = undirected_graph(edges, weight, batch, num_graphs)
@@ -76,7 +81,7 @@ def coarsening(draw):
     offset = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
     rank = torch.cat([torch.randperm(int(count)) for count in size])
     cluster = offset[batch] + (torch.arange(batch.numel()) - ptr[batch]) % counts[batch].clamp(min=1)
-    mass = vertex_volume(made, batch, num_graphs) + 0.1
+    mass = node_volume(made, batch, num_graphs) + 0.1
     return made, mass, rank, ptr, offset, cluster
 
 
@@ -110,6 +115,9 @@ def raw(draw):
     influence, one = x.new_ones(x.size(0)).double(), torch.zeros(x.size(0), dtype=torch.long)
     inputs = encoding(draw)
     given, mean = ops.gaussian_encode(*inputs), x.new_zeros(4)
+    means = inputs[0], inputs[4][:, 0].contiguous(), *inputs[5:]
+    groups = torch.randint(3, (x.size(0),))
+    average, largest = ops.field_mean(*means), ops.cluster_max(x, groups, 3)
     return draw.choice(
         (
             (ops.adjacency_powers, (edges[1], edges[0], weight, x.size(0), draw.choice((1, 3)), draw.choice((None, 2)), None)),
@@ -117,12 +125,13 @@ def raw(draw):
             (ops.bounded_norm_backward, (torch.randn_like(x), x, mean, mean + 1, 5.0)),
             (ops.gaussian_encode, inputs),
             (ops.gaussian_encode_backward, (torch.randn_like(given[0]), *given, *inputs)),
-            (ops.undirected_graph, (edges, weight, one, 1)),
-            (ops.structural_rank, (*made[:3], mass, ptr)),
-            (ops.merge_clusters, (*made[:3], mass, rank, ptr, offset, draw.choice((0, 4)))),
-            (ops.move_vertices, (*made[:3], mass, rank, ptr, offset, cluster, 5, draw.choice((0, 9)))),
-            (ops.vigmm, (mass, *made[:3], mass, rank, ptr, offset, mass.new_ones(ptr.numel() - 1), cluster, 3)),
-            (ops.vigmm_select, (edges, weight, influence, one, 0.5, None, "cut", draw.random() < 0.5, None, 5, 0)),
+            (ops.field_mean, means),
+            (ops.field_mean_backward, (torch.randn_like(average[0]), *average, *means)),
+            (ops.soft_em, (mass, *made, mass, rank, ptr, offset, mass.new_ones(ptr.numel() - 1), cluster, 3)),
+            (ops.coarsen, (edges, weight, influence, one, 1, 0.5, None, 5, draw.choice((0, 4)), draw.random() < 0.5, None)),
+            (ops.cluster_edges, (edges, groups, 3)),
+            (ops.cluster_max, (x, groups, 3)),
+            (ops.cluster_max_backward, (torch.randn_like(largest), x, largest, groups)),
         )
     )  # fmt: skip
 

@@ -68,5 +68,5 @@ def test_architecture_of_another_task():
 
 def test_unknown_data_set():
     assert graphgym.load_dataset("PyG", "Cora", "") is None
-    with pytest.raises(ValueError, match=r"to be NeighborhoodVariation for this format .got 'Cora'"):
+    with pytest.raises(ValueError, match=r"to be Letters for this format .got 'Cora'"):
         graphgym.load_dataset("torch_gic", "Cora", "")

@@ -14,7 +14,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_gic import Fields, GaussianAggregation, GICConv, backend_info
 from torch_gic.coarsening import node_volume, structural_rank, undirected_graph
-from torch_gic.encoding.gaussian_encode import reference
 from torch_gic.kernels import library
 
 pytest.importorskip("triton")

@@ -19,7 +19,7 @@ from torch_geometric.graphgym.register import register_config, register_layer, r
 from yacs.config import CfgNode
 
 from torch_gic import GIC, GICConv
-from torch_gic.datasets import NeighborhoodVariation
+from torch_gic.datasets import Letters
 
 
 @register_config("gic")
@@ -77,13 +77,13 @@ class GICNetwork(torch.nn.Module):
 
 
 @register_loader("torch_gic")
-def load_dataset(format: str, name: str, dataset_dir: str) -> NeighborhoodVariation | None:
-    """The embedded data set, split at random: ``dataset.format: torch_gic``, ``dataset.name: NeighborhoodVariation``."""
+def load_dataset(format: str, name: str, dataset_dir: str) -> Letters | None:
+    """The embedded data set, split at random: ``dataset.format: torch_gic``, ``dataset.name: Letters``."""
     if format != "torch_gic":
         return None
-    if name != "NeighborhoodVariation":
-        raise ValueError(f"Expected 'cfg.dataset.name' to be NeighborhoodVariation for this format (got {name!r})")
-    dataset = NeighborhoodVariation()
+    if name != "Letters":
+        raise ValueError(f"Expected 'cfg.dataset.name' to be Letters for this format (got {name!r})")
+    dataset = Letters()
     order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(cfg.seed))
     ends = [round(sum(cfg.dataset.split[: part + 1]) * len(dataset)) for part in range(3)]
     for part, index in zip(("train", "val", "test"), order.tensor_split(ends[:2]), strict=True):
