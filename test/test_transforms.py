@@ -96,7 +96,8 @@ def test_bad_clusters():
         (torch.tensor([0, 1]), ValueError, r"'cluster' to have shape \[4\].*\[2\]"),
         (torch.tensor([0.0, 1, 0, 0]), TypeError, "'cluster' to hold torch.int64"),
         (torch.tensor([0, 1, -1, 0]), ValueError, "'cluster' to be non-negative"),
-        (torch.tensor([0, 2, 2, 0]), ValueError, "got none in cluster 1"),
+        (torch.tensor([0, 0, 2, 2]), ValueError, "got none in cluster 1"),
+        (torch.tensor([0, 2, 2, 0]), ValueError, r"below 4, the number of nodes .got 5"),
         (torch.tensor([1, 0, 1, 1]), ValueError, "got clusters across graphs"),
     ):
         with pytest.raises(error, match=message):

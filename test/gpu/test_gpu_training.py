@@ -48,7 +48,7 @@ def step(file, coarsening, dtype, kernels):
 @pytest.mark.parametrize(
     ("coarsening", "dtype", "on_cpu", "tolerance"),
     [
-        ("hard", "float64", "float64", 1e-10),
+        ("hard", "float64", "float64", 1e-9),  # a responsibility near 1 leaves few digits of what is missing to 1
         ("hard", "float32", "float64", 1e-5),  # of the same numbers: in float32, the CPU's step is off by as much itself
         ("soft", "bfloat16", "bfloat16", 2e-2),
     ],
