@@ -115,10 +115,9 @@ def reference(
     _check_numbers(ratio, count, max_size)
     size, num_clusters = _sizes(batch, num_graphs, ratio, count)
     ptr, offset = cumsum(size), cumsum(num_clusters)
-    if max_size > 0:
-        max_size = min(max_size, batch.numel())  # no cluster has more
-        if can_look(size):
-            _check_room(size, num_clusters, max_size)
+    max_size = min(max_size, batch.numel())  # no cluster has more
+    if max_size > 0 and can_look(size):
+        _check_room(size, num_clusters, max_size)
     if start is not None:
         check_clusters_of_graphs(start, "start", batch, offset)
 
