@@ -93,7 +93,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
   // Nothing else could end the merging of clusters.
   check_numbers(influence, "influence", std::numeric_limits<double>::denorm_min(), "positive and finite");
   const double* influences = numbers(influence);
-  STD_TORCH_CHECK(num_graphs >= 0, "Expected 'num_graphs' to be at least 0 (got ", num_graphs, ")");
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  STD_TORCH_CHECK(num_graphs >= 0 && num_graphs <= most, "Expected 'num_graphs' to lie in [0, ", most, "] (got ",
+                  num_graphs, ")");
   STD_TORCH_CHECK(ratio > 0 && ratio <= 1, "Expected 'ratio' to be in (0, 1] (got ", ratio, ")");
   STD_TORCH_CHECK(!count || *count >= 1, "Expected 'count' to be at least 1 (got ", *count, ")");
   STD_TORCH_CHECK(max_size >= 0, "Expected 'max_size' to be at least 0 (got ", max_size, ")");
@@ -133,7 +135,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
     const int64_t size = ptr[g + 1] - ptr[g], room = max_size * (offset[g + 1] - offset[g]);
     STD_TORCH_CHECK(max_size == 0 || room >= size, "Expected 'max_size' to leave room for the ", size,
                     " nodes of graph ", g, " (got ", max_size, ")");
-    STD_TORCH_CHECK(offset[g + 1] > offset[g] || size == 0, "Expected at least one cluster for graph ", g);
   }
   const Settings settings{{rounding, max_size}, {num_iterations, rounding, most_together, max_size}, num_refinements};
   const int64_t* begin_from = start ? values(*start) : nullptr;

@@ -14,7 +14,7 @@ from torch_gic.kernels.operands import (
     check_values,
 )
 
-MOST_CLUSTERS = 2**31 - 1
+MOST = 2**31 - 1  # graphs or clusters
 
 
 def check_clusters(cluster: Tensor, num_nodes: int, num_clusters: int) -> None:
@@ -22,8 +22,8 @@ def check_clusters(cluster: Tensor, num_nodes: int, num_clusters: int) -> None:
     check_tensor(cluster, "cluster", (num_nodes,), torch.int64)
     if torch.compiler.is_compiling():
         return
-    if not 0 <= num_clusters <= MOST_CLUSTERS:
-        raise ValueError(f"Expected 'num_clusters' to lie in [0, {MOST_CLUSTERS}] (got {num_clusters})")
+    if not 0 <= num_clusters <= MOST:
+        raise ValueError(f"Expected 'num_clusters' to lie in [0, {MOST}] (got {num_clusters})")
     check_range(cluster, "cluster", num_clusters)
 
 
@@ -40,8 +40,8 @@ def check_clusters_of_graphs(cluster: Tensor, name: str, batch: Tensor, offset: 
 
 def check_graphs(edge_index: Tensor, edge_weight: Tensor | None, influence: Tensor, batch: Tensor, num_graphs: int) -> None:
     """A batch of graphs: its nodes sorted by graph, and no edge from one to another."""
-    if num_graphs < 0:
-        raise ValueError(f"Expected 'num_graphs' to be at least 0 (got {num_graphs})")
+    if not 0 <= num_graphs <= MOST:
+        raise ValueError(f"Expected 'num_graphs' to lie in [0, {MOST}] (got {num_graphs})")
     check_tensor(edge_index, "edge_index", (2, None), torch.int64)
     check_tensor(batch, "batch", (None,), torch.int64)
     check_tensor(influence, "influence", (batch.numel(),), torch.float64)
