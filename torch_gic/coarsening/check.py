@@ -33,7 +33,7 @@ def check_clusters_of_graphs(cluster: Tensor, name: str, batch: Tensor, offset: 
     if not can_look(cluster):
         return
     inside = (cluster >= offset[batch]) & (cluster < offset[batch + 1])
-    check_values((name, cluster, inside, "lie in a graph's own clusters for each of its nodes"))
+    check_values((name, cluster, inside, "lie among the clusters of the node's own graph"))
     numbers = torch.arange(int(offset[-1]), device=offset.device)
     check_values((name, numbers, torch.isin(numbers, cluster), "leave none empty"))
 
