@@ -88,13 +88,6 @@ def test_bits_do_not_depend_on_the_number_of_threads(threads):
         torch.set_num_threads(before)
 
 
-def test_a_member_that_does_not_exist_is_refused():
-    x, weight, member, rowptr = operands()
-    member[3] = 9
-    with pytest.raises((RuntimeError, IndexError)):
-        torch.ops.torch_gic.field_mean(x, weight, member, rowptr)
-
-
 @pytest.mark.parametrize("backend", ["kernel", "reference"])
 @pytest.mark.parametrize(
     ("place", "value", "message"),
