@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 import torch_gic
 from torch_gic import GIC, GaussianAggregation, GICConv, GICNet, VIGMMPool
 from torch_gic.coarsening import node_volume, undirected_graph
+from torch_gic.coarsening.soft import cut_affinity
 from torch_gic.fields import bipartite_fields, receptive_fields
 
 NUMBERS = (-(2**63), -1, 0, 1, 2, 3, 1000, 2**31, 2**62, 2**63 - 1, 0.5, -1.0, float("nan"), float("inf"), True, None, "x")
@@ -71,7 +72,7 @@ def corrupt(draw, value):
 
 
 def coarsening(draw):
-    """What the raw operations of soft EM take, right."""
+    """What soft EM takes, right but for its number of iterations."""
     _, edges, weight, batch = graph(draw, torch.float64)
     num_graphs = int(batch.max()) + 1 if batch.numel() > 0 else 1
     made = undirected_graph(edges, weight, batch, num_graphs)
@@ -82,7 +83,8 @@ def coarsening(draw):
     rank = torch.cat([torch.randperm(int(count)) for count in size])
     cluster = offset[batch] + (torch.arange(batch.numel()) - ptr[batch]) % counts[batch].clamp(min=1)
     mass = node_volume(made, batch, num_graphs) + 0.1
-    return made, mass, rank, ptr, offset, cluster
+    precision = mass.new_full((num_graphs,), draw.choice((1.0, 16.0)))
+    return *cut_affinity(made, mass, batch, num_graphs), mass, rank, ptr, offset, precision, cluster
 
 
 def encoding(draw):
@@ -110,7 +112,6 @@ def encoding(draw):
 def raw(draw):
     """A raw operation and its arguments, right."""
     ops = torch.ops.torch_gic
-    made, mass, rank, ptr, offset, cluster = coarsening(draw)
     x, edges, weight, _ = graph(draw)
     influence, one = x.new_ones(x.size(0)).double(), torch.zeros(x.size(0), dtype=torch.long)
     inputs = encoding(draw)
@@ -127,7 +128,7 @@ def raw(draw):
             (ops.gaussian_encode_backward, (torch.randn_like(given[0]), *given, *inputs)),
             (ops.field_mean, means),
             (ops.field_mean_backward, (torch.randn_like(average[0]), *average, *means)),
-            (ops.soft_em, (mass, *made, mass, rank, ptr, offset, mass.new_ones(ptr.numel() - 1), cluster, 3)),
+            (ops.soft_em, (*coarsening(draw), 3)),
             (ops.coarsen, (edges, weight, influence, one, 1, 0.5, None, 5, draw.choice((0, 4)), draw.random() < 0.5, None)),
             (ops.cluster_edges, (edges, groups, 3)),
             (ops.cluster_max, (x, groups, 3)),

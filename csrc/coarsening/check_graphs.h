@@ -12,11 +12,12 @@ namespace torch_gic {
 // Rows of a batch of graphs, whose entries stay inside their graph.
 inline void check_batch(const int64_t* rowptr, const int64_t* col, int64_t num_entries, const int64_t* ptr,
                         int64_t num_graphs, int64_t num_nodes) {
-  STD_TORCH_CHECK(ptr[0] == 0 && ptr[num_graphs] == num_nodes, "Expected 'ptr' to lead from 0 to ", num_nodes);
+  STD_TORCH_CHECK(ptr[0] == 0 && ptr[num_graphs] == num_nodes, "Expected 'ptr' to lead from 0 to ", num_nodes, " (got ",
+                  ptr[0], " to ", ptr[num_graphs], ")");
   STD_TORCH_CHECK(rowptr[0] == 0 && rowptr[num_nodes] == num_entries, "Expected 'rowptr' to lead from 0 to ",
-                  num_entries);
-  STD_TORCH_CHECK(std::is_sorted(ptr, ptr + num_graphs + 1), "Expected 'ptr' to be sorted");
-  STD_TORCH_CHECK(std::is_sorted(rowptr, rowptr + num_nodes + 1), "Expected 'rowptr' to be sorted");
+                  num_entries, " (got ", rowptr[0], " to ", rowptr[num_nodes], ")");
+  check_sorted(ptr, num_graphs + 1, "ptr");
+  check_sorted(rowptr, num_nodes + 1, "rowptr");
   bool inside = true;
   for (int64_t g = 0; g < num_graphs; ++g) {
     for (int64_t e = rowptr[ptr[g]]; e < rowptr[ptr[g + 1]]; ++e) inside &= col[e] >= ptr[g] && col[e] < ptr[g + 1];
@@ -27,7 +28,10 @@ inline void check_batch(const int64_t* rowptr, const int64_t* col, int64_t num_e
 // Every node is in a cluster of its graph, and none is empty.
 inline void check_clusters(const int64_t* cluster, const char* name, const int64_t* ptr, const int64_t* offset,
                            int64_t num_graphs) {
-  STD_TORCH_CHECK(offset[0] == 0 && std::is_sorted(offset, offset + num_graphs + 1), "Expected 'offset' to be sorted");
+  STD_TORCH_CHECK(offset[0] == 0 && offset[num_graphs] <= ptr[num_graphs],
+                  "Expected 'offset' to lead from 0 to at most ", ptr[num_graphs], ", the number of nodes (got ",
+                  offset[0], " to ", offset[num_graphs], ")");
+  check_sorted(offset, num_graphs + 1, "offset");
   std::vector<bool> used(offset[num_graphs], false);
   for (int64_t g = 0; g < num_graphs; ++g) {
     for (int64_t i = ptr[g]; i < ptr[g + 1]; ++i) {

@@ -2,6 +2,7 @@
 // clusters.
 #include <torch/csrc/stable/ops.h>
 
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <vector>
@@ -15,13 +16,20 @@ namespace {
 
 using torch::headeronly::ScalarType;
 
+void check_clusters(const Tensor& cluster, int64_t num_clusters) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  STD_TORCH_CHECK(num_clusters >= 0 && num_clusters <= most, "Expected 'num_clusters' to lie in [0, ", most, "] (got ",
+                  num_clusters, ")");
+  check_range(cluster, "cluster", num_clusters);
+}
+
 void check_nodes(const Tensor& x, const Tensor& cluster, int64_t num_clusters) {
   STD_TORCH_CHECK(x.scalar_type() == ScalarType::Float || x.scalar_type() == ScalarType::Double,
                   "Expected 'x' to hold float32 or float64 values");
   check_tensor(x, "x", 2, x.scalar_type());
   check_tensor(cluster, "cluster", 1, ScalarType::Long);
   check_size(cluster, "cluster", 0, x.size(0));
-  STD_TORCH_CHECK(first_outside(cluster, num_clusters) < 0, "Expected 'cluster' to lie in [0, ", num_clusters - 1, "]");
+  check_clusters(cluster, num_clusters);
 }
 
 template <typename T>
@@ -80,6 +88,7 @@ Tensor cluster_max_cpu(Tensor x, Tensor cluster, int64_t num_clusters) {
 }
 
 Tensor cluster_max_backward_cpu(Tensor grad, Tensor x, Tensor out, Tensor cluster) {
+  check_tensor(out, "out", 2, x.scalar_type());
   const int64_t num_clusters = out.size(0);
   cluster = torch::stable::contiguous(cluster);
   check_nodes(x, cluster, num_clusters);
@@ -106,9 +115,8 @@ std::tuple<Tensor, Tensor> cluster_edges_cpu(Tensor edge_index, Tensor cluster, 
   edge_index = torch::stable::contiguous(edge_index);
   cluster = torch::stable::contiguous(cluster);
   const int64_t num_edges = edge_index.size(1);
-  STD_TORCH_CHECK(first_outside(edge_index, cluster.numel()) < 0, "Expected 'edge_index' to lie in [0, ",
-                  cluster.numel() - 1, "]");
-  STD_TORCH_CHECK(first_outside(cluster, num_clusters) < 0, "Expected 'cluster' to lie in [0, ", num_clusters - 1, "]");
+  check_range(edge_index, "edge_index", cluster.numel());
+  check_clusters(cluster, num_clusters);
   const auto *source = edge_index.const_data_ptr<int64_t>(), *target = source + num_edges;
   const auto* of = cluster.const_data_ptr<int64_t>();
   // Edges by their source, then the targets of each source once: the second element of a link is the number of the

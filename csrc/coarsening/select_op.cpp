@@ -22,9 +22,9 @@ const double* numbers(const Tensor& tensor) { return tensor.const_data_ptr<doubl
 
 // Where the nodes of each graph begin, and the last end.
 std::vector<int64_t> boundaries(const Tensor& batch, int64_t num_graphs) {
-  STD_TORCH_CHECK(first_outside(batch, num_graphs) < 0, "Expected 'batch' to lie in [0, ", num_graphs - 1, "]");
+  check_range(batch, "batch", num_graphs);
   const int64_t *graph = values(batch), num_nodes = batch.numel();  // asked once: that is a call into torch
-  STD_TORCH_CHECK(std::is_sorted(graph, graph + num_nodes), "Expected 'batch' to be sorted");
+  check_sorted(graph, num_nodes, "batch");
   std::vector<int64_t> ptr(num_graphs + 1, 0);
   for (int64_t i = 0; i < num_nodes; ++i) ++ptr[graph[i] + 1];
   std::partial_sum(ptr.begin(), ptr.end(), ptr.begin());
@@ -53,7 +53,7 @@ UndirectedGraphs undirected(const Tensor& edge_index, const std::optional<Tensor
                             int64_t num_graphs) {
   const int64_t num_edges = edge_index.size(1), num_nodes = batch.numel();
   const int64_t *source = values(edge_index), *target = source + num_edges, *graph = values(batch);
-  STD_TORCH_CHECK(first_outside(edge_index, num_nodes) < 0, "Expected 'edge_index' to lie in [0, ", num_nodes - 1, "]");
+  check_range(edge_index, "edge_index", num_nodes);
   bool crosses = false;
   for (int64_t e = 0; e < num_edges; ++e) crosses |= graph[source[e]] != graph[target[e]];
   STD_TORCH_CHECK(!crosses, "Expected every edge of 'edge_index' to stay inside one graph of 'batch'");
@@ -86,13 +86,20 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
     check_tensor(*edge_weight, "edge_weight", 1, single ? ScalarType::Float : ScalarType::Double);
     check_size(*edge_weight, "edge_weight", 0, edge_index.size(1));
     edge_weight = torch::stable::contiguous(*edge_weight);
+    const auto* expected = "finite and non-negative";
+    single ? check_numbers(*edge_weight, "edge_weight", 0.0f, expected)
+           : check_numbers(*edge_weight, "edge_weight", 0.0, expected);
   }
+  // Nothing else could end the merging of clusters.
+  check_numbers(influence, "influence", std::numeric_limits<double>::denorm_min(), "positive and finite");
   const double* influences = numbers(influence);
-  for (int64_t i = 0; i < num_nodes; ++i) {  // nothing else could end the merging of clusters
-    const double weight = influences[i];
-    STD_TORCH_CHECK(weight > 0 && weight <= std::numeric_limits<double>::max(),
-                    "Expected 'influence' to be positive and finite (got ", weight, ")");
-  }
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  STD_TORCH_CHECK(num_graphs >= 0 && num_graphs <= most, "Expected 'num_graphs' to lie in [0, ", most, "] (got ",
+                  num_graphs, ")");
+  STD_TORCH_CHECK(ratio > 0 && ratio <= 1, "Expected 'ratio' to be in (0, 1] (got ", ratio, ")");
+  STD_TORCH_CHECK(!count || *count >= 1, "Expected 'count' to be at least 1 (got ", *count, ")");
+  STD_TORCH_CHECK(max_size >= 0, "Expected 'max_size' to be at least 0 (got ", max_size, ")");
+  max_size = std::min(max_size, num_nodes);  // no cluster has more
   const std::vector<int64_t> ptr = boundaries(batch, num_graphs), offset = cluster_boundaries(ptr, ratio, count);
 
   UndirectedGraphs graphs = undirected(edge_index, edge_weight, batch, num_graphs);
@@ -128,7 +135,6 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
     const int64_t size = ptr[g + 1] - ptr[g], room = max_size * (offset[g + 1] - offset[g]);
     STD_TORCH_CHECK(max_size == 0 || room >= size, "Expected 'max_size' to leave room for the ", size,
                     " nodes of graph ", g, " (got ", max_size, ")");
-    STD_TORCH_CHECK(offset[g + 1] > offset[g] || size == 0, "Expected at least one cluster for graph ", g);
   }
   const Settings settings{{rounding, max_size}, {num_iterations, rounding, most_together, max_size}, num_refinements};
   const int64_t* begin_from = start ? values(*start) : nullptr;

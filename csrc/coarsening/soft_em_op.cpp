@@ -1,9 +1,9 @@
 // Operator side of soft EM: checks, memory, threads.
 #include <torch/csrc/stable/ops.h>
 
-#include <algorithm>
-#include <cmath>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "coarsening/check_graphs.h"
 #include "coarsening/soft_em.h"
@@ -12,8 +12,34 @@
 #include "common/ops.h"
 
 namespace torch_gic {
+namespace {
 
 using torch::headeronly::ScalarType;
+
+// What a node has in common with itself stands in the diagonal.
+void check_no_loops(const int64_t* rowptr, const int64_t* col, int64_t num_nodes) {
+  bool any = false;
+  for (int64_t i = 0; i < num_nodes; ++i) {
+    for (int64_t e = rowptr[i]; e < rowptr[i + 1]; ++e) any |= col[e] == i;
+  }
+  STD_TORCH_CHECK(!any, "Expected 'col' to hold no node in its own row (got one), which is what 'diagonal' is for");
+}
+
+// From 0 on in each graph, each once.
+void check_ranks(const int64_t* rank, const int64_t* ptr, int64_t num_graphs) {
+  std::vector<bool> seen(ptr[num_graphs], false);
+  for (int64_t g = 0; g < num_graphs; ++g) {
+    const int64_t size = ptr[g + 1] - ptr[g];
+    for (int64_t i = ptr[g]; i < ptr[g + 1]; ++i) {
+      STD_TORCH_CHECK(rank[i] >= 0 && rank[i] < size && !seen[ptr[g] + rank[i]],
+                      "Expected 'rank' to hold each of 0 to ", size - 1, " once in graph ", g, " (got ", rank[i],
+                      " for node ", i, ")");
+      seen[ptr[g] + rank[i]] = true;
+    }
+  }
+}
+
+}  // namespace
 
 Tensor soft_em_cpu(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Tensor node_weight, Tensor rank,
                    Tensor ptr, Tensor offset, Tensor beta, Tensor cluster, int64_t num_iterations) {
@@ -29,11 +55,11 @@ Tensor soft_em_cpu(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Ten
     check_tensor(*tensor, name, 1, ScalarType::Long);
     *tensor = torch::stable::contiguous(*tensor);
   }
-  for (const Tensor* numbers : {&diagonal, &value, &beta}) {
-    const auto* begin = numbers->const_data_ptr<double>();
-    STD_TORCH_CHECK(std::all_of(begin, begin + numbers->numel(), [](double number) { return std::isfinite(number); }),
-                    "Expected 'diagonal', 'value' and 'beta' to be finite (got other values)");
-  }
+  constexpr double lowest = std::numeric_limits<double>::lowest();
+  check_numbers(diagonal, "diagonal", lowest, "finite");
+  check_numbers(value, "value", lowest, "finite");
+  check_numbers(beta, "beta", lowest, "finite");
+  check_numbers(node_weight, "node_weight", std::numeric_limits<double>::denorm_min(), "positive and finite");
   check_size(diagonal, "diagonal", 0, num_nodes);
   check_size(rowptr, "rowptr", 0, num_nodes + 1);
   check_size(value, "value", 0, col.numel());
@@ -44,6 +70,8 @@ Tensor soft_em_cpu(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Ten
   const auto *starts = rowptr.const_data_ptr<int64_t>(), *cols = col.const_data_ptr<int64_t>();
   const auto *begin = ptr.const_data_ptr<int64_t>(), *first = offset.const_data_ptr<int64_t>();
   check_batch(starts, cols, col.numel(), begin, num_graphs, num_nodes);
+  check_no_loops(starts, cols, num_nodes);
+  check_ranks(rank.const_data_ptr<int64_t>(), begin, num_graphs);
   Tensor likeliest = torch::stable::clone(cluster);
   auto* clusters = likeliest.mutable_data_ptr<int64_t>();
   check_clusters(clusters, "cluster", begin, first, num_graphs);

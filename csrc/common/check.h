@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 namespace torch_gic {
 
@@ -43,6 +44,28 @@ inline int64_t first_outside(const torch::stable::Tensor& tensor, int64_t bound)
   bool any = false;
   for (int64_t k = 0; k < count; ++k) any |= outside(values[k]);  // without an end in between, many at a time
   return any ? std::find_if(values, values + count, outside) - values : -1;
+}
+
+inline void check_range(const torch::stable::Tensor& tensor, const char* name, int64_t bound) {
+  const int64_t place = first_outside(tensor, bound);
+  STD_TORCH_CHECK(place < 0, "Expected '", name, "' to lie in [0, ", bound - 1, "] (got ",
+                  tensor.const_data_ptr<int64_t>()[place], ")");
+}
+
+inline void check_sorted(const int64_t* values, int64_t count, const char* name) {
+  const int64_t* falls = std::is_sorted_until(values, values + count);
+  STD_TORCH_CHECK(falls == values + count, "Expected '", name, "' to be sorted (got ", *falls, " after ", falls[-1],
+                  ")");
+}
+
+// All numbers of a contiguous tensor are finite and at least 'lowest'; 'expected' says so.
+template <typename T>
+void check_numbers(const torch::stable::Tensor& tensor, const char* name, T lowest, const char* expected) {
+  const T *values = tensor.const_data_ptr<T>(), *end = values + tensor.numel();
+  const auto wrong = [&](T value) { return !((value >= lowest) & (value <= std::numeric_limits<T>::max())); };
+  bool any = false;
+  for (const T* value = values; value != end; ++value) any |= wrong(*value);
+  STD_TORCH_CHECK(!any, "Expected '", name, "' to be ", expected, " (got ", *std::find_if(values, end, wrong), ")");
 }
 
 }  // namespace torch_gic

@@ -37,7 +37,8 @@ struct FieldOperands {
     const auto* ptr = rowptr.const_data_ptr<int64_t>();
     STD_TORCH_CHECK(num_nodes >= 0 && ptr[0] == 0 && ptr[num_nodes] == member.numel(),
                     "Expected 'rowptr' to begin with 0 and to end with ", member.numel(), ", the number of entries");
-    STD_TORCH_CHECK(first_outside(member, num_members) < 0, "Expected 'member' to lie in [0, ", num_members - 1, "]");
+    check_sorted(ptr, num_nodes + 1, "rowptr");
+    check_range(member, "member", num_members);
   }
 };
 

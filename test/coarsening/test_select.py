@@ -150,7 +150,7 @@ def test_opcheck():
         (3, torch.tensor([0, 1]), "stay inside one graph of 'batch'"),
         (3, torch.tensor([1, 0]), "'batch' to be sorted"),
         (4, 0, r"'batch' to lie in \[0, -1\]"),
-        (6, 0, "at least one cluster for graph 0"),
+        (6, 0, "'count' to be at least 1 .got 0"),
         (8, 1, "'max_size' to leave room for the 2 nodes of graph 0 .got 1"),
         (10, torch.tensor([0, 2]), r"'start' of node 1 to lie in \[0, 0\] .got 2"),
     ],

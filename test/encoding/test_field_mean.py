@@ -88,8 +88,29 @@ def test_bits_do_not_depend_on_the_number_of_threads(threads):
         torch.set_num_threads(before)
 
 
-def test_a_member_that_does_not_exist_is_refused():
-    x, weight, member, rowptr = operands()
-    member[3] = 9
-    with pytest.raises((RuntimeError, IndexError)):
-        torch.ops.torch_gic.field_mean(x, weight, member, rowptr)
+@pytest.mark.parametrize("backend", ["kernel", "reference"])
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (1, torch.ones(1), "'weight' to have s"),
+        (2, torch.tensor([0, 1, 9]), r"'member' to lie in \[0, 2\] .got 9"),
+        (3, torch.tensor([0, 2**31, 3]), r"'rowptr' to be sorted .got"),  # which read the memory of others
+        (3, torch.tensor([0, 2, 1, 3]), r"'rowptr' to be sorted .got"),
+        (3, torch.tensor([1, 3]), "'rowptr' to begin with 0"),
+        (3, torch.tensor([0, 2]), "'rowptr' to .*end with 3"),
+    ],
+)
+def test_malformed_fields_are_refused(backend, place, value, message):
+    inputs = [torch.ones(3, 2), torch.ones(3), torch.tensor([0, 1, 2]), torch.tensor([0, 2, 3])]
+    kernel = backend == "kernel"
+    forward = torch.ops.torch_gic.field_mean if kernel else reference
+    backward = torch.ops.torch_gic.field_mean_backward if kernel else reference_backward
+    mean, mass = forward(*inputs)
+    inputs[place] = value
+    nodes = inputs[3].numel() - 1
+    for call in (
+        forward,
+        lambda *given: backward(mean.new_ones(nodes, 2), mean.new_ones(nodes, 2), mass.new_ones(nodes), *given),
+    ):
+        with pytest.raises((RuntimeError, ValueError), match=message):
+            call(*inputs)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from torch_gic.coarsening.check import check_clusters
 from torch_gic.kernels.library import OPS, register_reference
+from torch_gic.kernels.operands import check_range, check_tensor
 
 OPS.define("cluster_edges(Tensor edge_index, Tensor cluster, SymInt num_clusters) -> (Tensor, Tensor)")
 
@@ -23,6 +25,9 @@ def cluster_edges(edge_index: Tensor, cluster: Tensor, num_clusters: int) -> tup
 
 @register_reference("cluster_edges")
 def reference(edge_index: Tensor, cluster: Tensor, num_clusters: int) -> tuple[Tensor, Tensor]:
+    check_tensor(edge_index, "edge_index", (2, None), torch.int64)
+    check_range(edge_index, "edge_index", cluster.numel())
+    check_clusters(cluster, cluster.numel(), num_clusters)
     row, col = cluster[edge_index]
     key, position = torch.unique(row * num_clusters + col, return_inverse=True)
     return torch.stack([key // max(num_clusters, 1), key % max(num_clusters, 1)]), position

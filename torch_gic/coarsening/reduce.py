@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gic.coarsening.check import check_clusters
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
+from torch_gic.kernels.operands import check_tensor
 
 OPS.define("cluster_max(Tensor x, Tensor cluster, SymInt num_clusters) -> Tensor")
 OPS.define("cluster_max_backward(Tensor grad, Tensor x, Tensor out, Tensor cluster) -> Tensor")
@@ -28,12 +30,18 @@ def cluster_max(x: Tensor, cluster: Tensor, num_clusters: int) -> Tensor:
 
 @register_reference("cluster_max")
 def reference(x: Tensor, cluster: Tensor, num_clusters: int) -> Tensor:
+    check_tensor(x, "x", (None, None))
+    check_clusters(cluster, x.size(0), num_clusters)
     index = cluster.unsqueeze(1).expand_as(x)
     return x.new_zeros(num_clusters, x.size(1)).scatter_reduce(0, index, x, "amax", include_self=False)
 
 
 @register_reference("cluster_max_backward")
 def reference_backward(grad: Tensor, x: Tensor, out: Tensor, cluster: Tensor) -> Tensor:
+    check_tensor(x, "x", (None, None))
+    for value, name in ((out, "out"), (grad, "grad")):
+        check_tensor(value, name, (out.size(0), x.size(1)), x.dtype)
+    check_clusters(cluster, x.size(0), out.size(0))
     largest = (x == out[cluster]).to(x.dtype)
     count = torch.zeros_like(out).index_add(0, cluster, largest)
     return largest * (grad / count.clamp(min=1))[cluster]

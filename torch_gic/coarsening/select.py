@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import cumsum
 
+from torch_gic.coarsening.check import check_clusters_of_graphs, check_graphs
 from torch_gic.coarsening.fill import fill_clusters
 from torch_gic.coarsening.graph import UndirectedGraph, node_volume, undirected_graph
 from torch_gic.coarsening.merge import merge_clusters
@@ -16,6 +17,7 @@ from torch_gic.coarsening.move import MOST_TOGETHER, move_nodes
 from torch_gic.coarsening.rank import NUM_REFINEMENTS, structural_rank
 from torch_gic.coarsening.segments import ROUNDING
 from torch_gic.kernels.library import OPS, register_reference
+from torch_gic.kernels.operands import can_look
 
 OPS.define(
     "coarsen(Tensor edge_index, Tensor? edge_weight, Tensor influence, Tensor batch, SymInt num_graphs, float ratio,"
@@ -81,7 +83,7 @@ def coarsen(
         if edge_weight.dtype not in (torch.float32, torch.float64):  # kernels take no half precision
             edge_weight = edge_weight.float()
     if max_size > 0:
-        _check_room(batch, num_graphs, share, count, max_size)
+        _check_room(*_sizes(batch, num_graphs, share, count), max_size)
     settings = num_graphs, share, count, num_iterations, max_size, by_degree, start
     cluster, of_cluster, rowptr, col, weight, *others = torch.ops.torch_gic.coarsen(
         edge_index, edge_weight, influence.detach().double(), batch, *settings
@@ -109,8 +111,15 @@ def reference(
     move: Callable[..., Tensor] = move_nodes,
 ) -> tuple[Tensor, ...]:
     """Kernels of single stages may take the place of merging and moving."""
+    check_graphs(edge_index, edge_weight, influence, batch, num_graphs)
+    _check_numbers(ratio, count, max_size)
     size, num_clusters = _sizes(batch, num_graphs, ratio, count)
     ptr, offset = cumsum(size), cumsum(num_clusters)
+    max_size = min(max_size, batch.numel())  # no cluster has more
+    if max_size > 0 and can_look(size):
+        _check_room(size, num_clusters, max_size)
+    if start is not None:
+        check_clusters_of_graphs(start, "start", batch, offset)
 
     graph = undirected_graph(edge_index, edge_weight, batch, num_graphs)
     node_weight = influence * node_volume(graph, batch, num_graphs) if by_degree else influence.clone()
@@ -133,10 +142,19 @@ def _sizes(batch: Tensor, num_graphs: int, ratio: float, count: int | None) -> t
     return size, (size.double() * (ratio * (1 - 1e-12))).ceil().long() if count is None else size.clamp(max=count)
 
 
-def _check_room(batch: Tensor, num_graphs: int, ratio: float, count: int | None, max_size: int) -> None:
-    size, num_clusters = _sizes(batch, num_graphs, ratio, count)
-    if bool((num_clusters * max_size < size).any()):
-        which = int((num_clusters * max_size < size).nonzero()[0])
+def _check_numbers(ratio: float, count: int | None, max_size: int) -> None:
+    if not 0 < ratio <= 1:
+        raise ValueError(f"Expected 'ratio' to be in (0, 1] (got {ratio})")
+    if count is not None and count < 1:
+        raise ValueError(f"Expected 'count' to be at least 1 (got {count})")
+    if max_size < 0:
+        raise ValueError(f"Expected 'max_size' to be at least 0 (got {max_size})")
+
+
+def _check_room(size: Tensor, num_clusters: Tensor, max_size: int) -> None:
+    full = num_clusters < -(-size // max_size)
+    if bool(full.any()):
+        which = int(full.nonzero()[0])
         nodes, clusters = int(size[which]), int(num_clusters[which])
         raise ValueError(
             f"Expected 'max_size' to be at least {-(-nodes // clusters)}, since graph {which} has {nodes} nodes for"

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_gic.encoding.posterior import component_distance, component_posterior, responsibilities
 from torch_gic.fields.fields import Fields
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
+from torch_gic.kernels.operands import check_boundaries
 
 OPERANDS = "Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight, Tensor member, Tensor rowptr"
 OPS.define(f"gaussian_encode({OPERANDS}) -> (Tensor, Tensor)")
@@ -147,6 +148,7 @@ def _pairs(mu: Tensor) -> list[tuple[int, int]]:
 
 def _node(rowptr: Tensor, member: Tensor) -> Tensor:
     """The node of each entry."""
+    check_boundaries(rowptr, "rowptr", member.numel())
     nodes = torch.arange(rowptr.numel() - 1, device=rowptr.device)
     return torch.repeat_interleave(nodes, rowptr.diff(), output_size=member.numel())
 

@@ -7,9 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.utils import scatter
 
+from torch_gic.coarsening.check import check_affinity, check_clusters_of_graphs, check_ranks
 from torch_gic.coarsening.segments import lowest, on_grid
 from torch_gic.coarsening.soft.affinity import Affinity
 from torch_gic.kernels.library import OPS, register_reference
+from torch_gic.kernels.operands import check_boundaries, check_tensor
 
 OPS.define(
     "soft_em(Tensor diagonal, Tensor rowptr, Tensor col, Tensor value, Tensor node_weight, Tensor rank, Tensor ptr,"
@@ -75,9 +77,14 @@ def reference(
     num_iterations: int,
 ) -> Tensor:
     """The affinities of all graphs are one matrix; a column is the c-th cluster of each graph."""
+    check_affinity(diagonal, rowptr, col, value, node_weight, ptr, beta)
+    check_tensor(offset, "offset", (ptr.numel(),))
+    check_boundaries(offset, "offset", node_weight.numel(), most=True)
+    batch = torch.repeat_interleave(torch.arange(beta.numel(), device=ptr.device), ptr.diff())
+    check_ranks(rank, batch, ptr)
+    check_clusters_of_graphs(cluster, "cluster", batch, offset)
     if cluster.numel() == 0:
         return cluster.clone()
-    batch = torch.repeat_interleave(torch.arange(beta.numel(), device=ptr.device), ptr.diff())
     row = Affinity(diagonal, rowptr, col, value).row
     matrix = torch.sparse_coo_tensor(torch.stack([row, col]), value, (rank.numel(),) * 2, is_coalesced=True)
     local = cluster - offset[batch]
