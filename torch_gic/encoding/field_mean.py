@@ -9,7 +9,7 @@ from torch import Tensor
 
 from torch_gic.fields.fields import Fields
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
-from torch_gic.kernels.operands import check_boundaries, check_range, check_tensor
+from torch_gic.kernels.operands import check_range, check_tensor, row_of_entries
 
 OPS.define("field_mean(Tensor x, Tensor weight, Tensor member, Tensor rowptr) -> (Tensor, Tensor)")
 OPS.define(
@@ -39,7 +39,7 @@ def field_mean(x: Tensor, fields: Fields) -> Tensor:
 def reference(x: Tensor, weight: Tensor, member: Tensor, rowptr: Tensor) -> tuple[Tensor, Tensor]:
     """With the mean, the mass ``sum a`` of each field."""
     _check(x, weight, member, rowptr)
-    node, present = _node(rowptr, member), weight > 0
+    node, present = row_of_entries(rowptr, member.numel()), weight > 0
     terms = torch.where(present.unsqueeze(1), weight.unsqueeze(1) * x.index_select(0, member), 0)
     total = x.new_zeros(rowptr.numel() - 1, x.size(1)).index_add(0, node, terms)
     mass = x.new_zeros(rowptr.numel() - 1).index_add(0, node, torch.where(present, weight, 0))
@@ -63,7 +63,7 @@ def reference_backward(
     for value, name in ((grad, "grad"), (mean, "mean")):
         check_tensor(value, name, (rowptr.numel() - 1, x.size(1)), x.dtype)
     check_tensor(mass, "mass", (rowptr.numel() - 1,), x.dtype)
-    node, present = _node(rowptr, member), weight > 0
+    node, present = row_of_entries(rowptr, member.numel()), weight > 0
     grad = (grad / torch.where(mass > 0, mass, 1).unsqueeze(1)).index_select(0, node)
     to_x, to_weight = x.new_empty(0), x.new_empty(0)
     if x_needs_grad:
@@ -78,14 +78,7 @@ def _check(x: Tensor, weight: Tensor, member: Tensor, rowptr: Tensor) -> None:
     check_tensor(x, "x", (None, None))
     check_tensor(member, "member", (None,), torch.int64)
     check_tensor(weight, "weight", (member.numel(),), x.dtype)
-    check_boundaries(rowptr, "rowptr", member.numel())
     check_range(member, "member", x.size(0))
-
-
-def _node(rowptr: Tensor, member: Tensor) -> Tensor:
-    """The node of each entry."""
-    nodes = torch.arange(rowptr.numel() - 1, device=rowptr.device)
-    return torch.repeat_interleave(nodes, rowptr.diff(), output_size=member.numel())
 
 
 @torch.library.register_fake("torch_gic::field_mean", lib=OPS)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_gic.encoding.posterior import component_distance, component_posterior, responsibilities
 from torch_gic.fields.fields import Fields
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
-from torch_gic.kernels.operands import check_boundaries
+from torch_gic.kernels.operands import row_of_entries
 
 OPERANDS = "Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight, Tensor member, Tensor rowptr"
 OPS.define(f"gaussian_encode({OPERANDS}) -> (Tensor, Tensor)")
@@ -66,7 +66,7 @@ def reference(
     x: Tensor, mu: Tensor, sigma: Tensor, log_pi: Tensor, weight: Tensor, member: Tensor, rowptr: Tensor
 ) -> tuple[Tensor, Tensor]:
     """One component of one scale after the other; with the gradients, the masses ``sum aQ`` and ``sum Q`` of each field."""
-    node, num_nodes = _node(rowptr, member), rowptr.numel() - 1
+    node, num_nodes = row_of_entries(rowptr, member.numel()), rowptr.numel() - 1
     encodings, masses = [], []
     for k, c in _pairs(mu):
         a = weight[:, k]
@@ -105,7 +105,7 @@ def reference_backward(
 
     Features of a first layer and fields mostly need no gradient: then an empty tensor stands for it.
     """
-    node = _node(rowptr, member)
+    node = row_of_entries(rowptr, member.numel())
     to_x, to_mu, to_sigma, to_pi, to_weight = (torch.zeros_like(value) for value in (x, mu, sigma, log_pi, weight))
     for k in range(mu.size(0)):
         a = weight[:, k].unsqueeze(1)
@@ -144,13 +144,6 @@ def reference_backward(
 
 def _pairs(mu: Tensor) -> list[tuple[int, int]]:
     return [(k, c) for k in range(mu.size(0)) for c in range(mu.size(1))]
-
-
-def _node(rowptr: Tensor, member: Tensor) -> Tensor:
-    """The node of each entry."""
-    check_boundaries(rowptr, "rowptr", member.numel())
-    nodes = torch.arange(rowptr.numel() - 1, device=rowptr.device)
-    return torch.repeat_interleave(nodes, rowptr.diff(), output_size=member.numel())
 
 
 @torch.library.register_fake("torch_gic::gaussian_encode", lib=OPS)

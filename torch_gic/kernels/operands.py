@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
+
+from torch_gic.kernels.library import is_transformed
 
 
 def can_look(tensor: Tensor) -> bool:
     """Whether there are values, at hand: not while a model is traced or transformed, and not on a GPU."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if torch.compiler.is_compiling() or is_transformed():
         return False
     return type(tensor) in (Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
 
@@ -66,3 +67,10 @@ def check_boundaries(tensor: Tensor, name: str, last: int, most: bool = False) -
         (name, end, end <= last if most else end == last, f"end with {'at most ' if most else ''}{last}"),
         (name, tensor[1:], tensor[1:] >= tensor[:-1], "be sorted"),
     )
+
+
+def row_of_entries(rowptr: Tensor, num_entries: int) -> Tensor:
+    """Which row each entry of compressed rows is in."""
+    check_boundaries(rowptr, "rowptr", num_entries)
+    rows = torch.arange(rowptr.numel() - 1, device=rowptr.device)
+    return torch.repeat_interleave(rows, rowptr.diff(), output_size=num_entries)
