@@ -267,3 +267,12 @@ def test_bad_input(error, message, arguments):
     data = random_graph(dtype=torch.float32)
     with pytest.raises(error, match=message):
         VIGMMPool(5)(**{"x": data.x, "edge_index": data.edge_index} | arguments)
+
+
+@pytest.mark.parametrize("cluster", [None, torch.tensor([0, 0, 1, 1])])
+def test_a_batch_of_fractions_is_refused(cluster):
+    x, edge_index = torch.randn(4, 2), torch.tensor([[0, 2], [1, 3]])
+    with pytest.raises(TypeError, match=r"'batch' to hold integers .got torch.float32"):
+        VIGMMPool(2, 0.5)(x, edge_index, batch=torch.tensor([0.0, 0.4, 1.9, 1.0]), cluster=cluster)
+    out = VIGMMPool(2, 0.5)(x, edge_index, batch=torch.tensor([0, 0, 1, 1], dtype=torch.int32), cluster=cluster)
+    assert out.batch.tolist() == [0, 1]

@@ -142,12 +142,12 @@ class VIGMMPool(torch.nn.Module):
         """
         check_features(x, -1)
         edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, x.size(0), look=cluster is not None)
+        check_batch(batch, num_nodes, edge_index, look=cluster is not None)  # else the selection looks at values
         batch = edge_index.new_zeros(num_nodes) if batch is None else batch.long()  # loaders may give int32
-        if cluster is None:  # the selection looks at values
+        if cluster is None:
             select = self.select(x, edge_index, edge_weight, batch)
         else:
-            check_batch(batch, num_nodes, edge_index)
-            cluster, num_clusters = number_clusters(cluster, batch.long())
+            cluster, num_clusters = number_clusters(cluster, batch)
             node = torch.arange(num_nodes, device=x.device)
             select = SelectOutput(node, num_nodes, cluster, num_clusters, x.new_ones(num_nodes))
         if select.weight.requires_grad:
