@@ -23,7 +23,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from common.checkpoint import Checkpoint
-from common.vertices import check_sampler, sampled_fields
+from common.nodes import check_sampler, sampled_fields
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data.distributed import DistributedSampler
 from torch_geometric.data import Data

@@ -15,7 +15,7 @@ import itertools
 
 import torch
 import torch.nn.functional as F
-from common.vertices import add_arguments, check_sampler, load, micro_f1, parse, sampled_fields, standardise, train
+from common.nodes import add_arguments, check_sampler, load, micro_f1, parse, sampled_fields, standardise, train
 from torch_geometric.data import Batch, Data
 from torch_geometric.datasets import PPI
 from torch_geometric.loader import DataLoader, NeighborLoader

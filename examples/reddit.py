@@ -18,7 +18,7 @@ import argparse
 
 import torch
 import torch.nn.functional as F
-from common.vertices import add_arguments, check_sampler, load, micro_f1, parse, sampled_fields, standardise, train
+from common.nodes import add_arguments, check_sampler, load, micro_f1, parse, sampled_fields, standardise, train
 from torch_geometric.data import Data
 from torch_geometric.datasets import Reddit
 from torch_geometric.loader import ClusterLoader, NeighborLoader

@@ -53,9 +53,9 @@ CLIQUE = [(i, j) for i in range(5) for j in range(5) if i != j]
 STAR = [(0, i) for i in range(1, 9)] + [(i, 0) for i in range(1, 9)]
 ODD_GRAPHS = {
     "empty": ([], 0, 1.0),
-    "one vertex": ([], 1, 1.0),
+    "one node": ([], 1, 1.0),
     "one loop": ([(0, 0)], 1, 1.0),
-    "isolated vertices": ([], 7, 1.0),
+    "isolated nodes": ([], 7, 1.0),
     "isolated and joined": ([(0, 1), (1, 0)], 6, 1.0),
     "two parts": ([(0, 1), (1, 0), (2, 3), (3, 2), (3, 4), (4, 3)], 5, 1.0),
     "directed path": ([(0, 1), (1, 2), (2, 3)], 4, 1.0),
@@ -82,7 +82,7 @@ def graphs():
 
 
 def permute(data, seed=0):
-    """The same graph with its vertices in another order: vertex i becomes vertex order[i]."""
+    """The same graph with its nodes in another order: node i becomes node order[i]."""
     order = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(seed))
     x = torch.empty_like(data.x)
     x[order] = data.x
@@ -95,7 +95,7 @@ def permute(data, seed=0):
 
 @pytest.fixture
 def archive(tmp_path):
-    """A data set in the format of the TU collection: rings of 4 or 6 vertices, with labels and two measured
+    """A data set in the format of the TU collection: rings of 4 or 6 nodes, with labels and two measured
     attributes, in a zip file."""
     sizes = [4, 6] * 8
     edges, indicator, start = [], [], 1

@@ -40,8 +40,8 @@ def graphs(draw):
 
 def _edges(shape, n, draw):
     if shape == "random" and n > 0:
-        vertex = st.integers(0, n - 1)
-        return draw(st.lists(st.tuples(vertex, vertex), max_size=3 * n))
+        node = st.integers(0, n - 1)
+        return draw(st.lists(st.tuples(node, node), max_size=3 * n))
     if shape == "star":
         return [(0, i) for i in range(1, n)]
     if shape == "clique":
@@ -117,7 +117,7 @@ def batch_independent(parts):
 
 
 def equivariant(parts):
-    """The order of the vertices changes the order of the output, and no value."""
+    """The order of the nodes changes the order of the output, and no value."""
     for conv, part in ((conv, part) for conv in (convolution(), evaluated(convolution())) for part in parts):
         moved, order = permute(part, seed=1)
         whole = conv(part.x, part.edge_index, part.edge_weight)

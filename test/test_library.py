@@ -246,9 +246,9 @@ def test_an_operation_called_by_itself_gets_its_kernel():
     program = """
 import torch, torch_gic
 from torch_gic.kernels.library import has_kernel
-vertex = torch.arange(3)
+node = torch.arange(3)
 assert not has_kernel("adjacency_powers", "CPU")
-result = torch.ops.torch_gic.adjacency_powers(vertex, vertex, torch.ones(3), 3, 2, None)
+result = torch.ops.torch_gic.adjacency_powers(node, node, torch.ones(3), 3, 2, None)
 assert has_kernel("adjacency_powers", "CPU")
 assert result[1].tolist() == [[1.0, 1.0]] * 3
 """

@@ -56,7 +56,7 @@ def as_edge_list(
 
 
 def check_weight(weight: Tensor, name: str, size: int) -> None:
-    """Weights are what a mixture counts observations with: one a row, finite, never negative."""
+    """Weights are what a mixture counts observations with: one per row, finite, never negative."""
     if not isinstance(weight, Tensor):
         raise TypeError(f"Expected '{name}' to be a tensor (got {type(weight).__name__})")
     if not weight.is_floating_point():
@@ -141,7 +141,7 @@ def number_clusters(cluster: Tensor, batch: Tensor) -> tuple[Tensor, int]:
 
 
 def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None, name: str = "x") -> None:
-    """The vertex attributes of a layer: ``[num_nodes, in_channels]``, in the type of its parameters."""
+    """The node features of a layer: ``[num_nodes, in_channels]``, in the type of its parameters."""
     if not isinstance(x, Tensor):
         raise TypeError(f"Expected '{name}' to be a tensor (got {type(x).__name__})")
     if x.dim() != 2 or (in_channels > 0 and x.size(1) != in_channels):

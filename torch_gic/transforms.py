@@ -24,8 +24,8 @@ class ReceptiveFields(BaseTransform):
 
     Args:
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`1`)
-        add_self_loops (bool, optional): Whether each vertex is in its own field. (default: :obj:`True`)
-        max_neighbors (int, optional): The largest number of field members a vertex. (default: :obj:`None`)
+        add_self_loops (bool, optional): Whether each node is in its own field. (default: :obj:`True`)
+        max_neighbors (int, optional): The largest number of field members per node. (default: :obj:`None`)
 
     Example:
         >>> import torch

@@ -25,7 +25,7 @@ struct Adjacency {
   // Keeps only the 'count' entries of each row that are largest in 'value', of equals the first.
   void keep_strongest(const LargeVector<double>& value, int64_t count);
 
-  // The smallest runs of vertices that no entry leaves: where each begins, and after them the number of vertices.
+  // The smallest runs of nodes that no entry leaves: where each begins, and after them the number of nodes.
   std::vector<int64_t> blocks() const;
 };
 

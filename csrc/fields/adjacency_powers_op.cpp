@@ -66,9 +66,9 @@ std::tuple<Tensor, Tensor> powers(const Tensor& row, const Tensor& col, const Te
   use_large_pages(to_col, field_index.numel() * sizeof(int64_t));
   use_large_pages(to_weight, field_weight.numel() * sizeof(T));
   for_each_part(parts, [&](int64_t part) {
-    int64_t vertex = num_nodes * part / parts;
+    int64_t node = num_nodes * part / parts;
     auto* r = to_row + offset[part];
-    for (const int64_t count : reached[part].count) r = std::fill_n(r, count, vertex++);
+    for (const int64_t count : reached[part].count) r = std::fill_n(r, count, node++);
     std::copy(reached[part].col.begin(), reached[part].col.end(), to_col + offset[part]);
     std::copy(reached[part].weight.begin(), reached[part].weight.end(), to_weight + offset[part] * num_scales);
   });

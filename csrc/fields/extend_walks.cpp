@@ -11,11 +11,11 @@
 namespace torch_gic {
 namespace {
 
-// In a block of at most so many vertices, a table of all of them costs less than a list of those that were reached.
+// In a block of at most so many nodes, a table of all of them costs less than a list of those that were reached.
 constexpr int64_t kDense = 1024;
 
-struct End {  // of the walks from one vertex
-  int64_t vertex;
+struct End {  // of the walks from one node
+  int64_t node;
   double value;
 };
 
@@ -32,17 +32,17 @@ constexpr double kVanishing = double(std::numeric_limits<T>::denorm_min()) / 2;
 using Lanes = Simd<double, 64>;
 constexpr int64_t kLanes = Lanes::kLanes;
 
-// Adds one step from a vertex to the sums of its neighbours in the block.
-TORCH_GIC_INLINE void dense_step(const Adjacency& a, const double* value, int64_t first, int64_t vertex,
+// Adds one step from a node to the sums of its neighbours in the block.
+TORCH_GIC_INLINE void dense_step(const Adjacency& a, const double* value, int64_t first, int64_t node,
                                  const Lanes::Vec& from, double* to) {
-  for (int64_t e = a.rowptr[vertex]; e < a.rowptr[vertex + 1]; ++e) {
+  for (int64_t e = a.rowptr[node]; e < a.rowptr[node + 1]; ++e) {
     double* sum = to + (a.col[e] - first) * kLanes;
     Lanes::store(sum, Lanes::load(sum) + from * value[e]);
   }
 }
 
-// The walks from the vertices start .. start + count - 1 of the block of n vertices from 'first' on. Table [k][j] holds
-// the values of those that end at vertex j of the block after k + 1 steps, one a lane.
+// The walks from the nodes start .. start + count - 1 of the block of n nodes from 'first' on. Table [k][j] holds
+// the values of those that end at node j of the block after k + 1 steps, one per lane.
 template <typename T>
 TORCH_GIC_INLINE void dense_rows(const Walks& walks, int64_t first, int64_t n, int64_t start, int64_t count,
                                  std::vector<double>& table, Reached<T>& reached) {
@@ -59,7 +59,7 @@ TORCH_GIC_INLINE void dense_rows(const Walks& walks, int64_t first, int64_t n, i
       one[i] = 1;
       dense_step(a, value, first, start + i, one, to);
     }
-    // In the order of the vertices before the last step: so sums have one order, and one result.
+    // In the order of the nodes before the last step: so sums have one order, and one result.
     for (int64_t j = 0; k > 0 && j < n; ++j) {
       const Vec from = Lanes::load(to - size + j * kLanes);
       if (!Lanes::all_zero(from)) dense_step(a, value, first, first + j, from, to);
@@ -101,13 +101,13 @@ __attribute__((target("avx2"))) void dense_rows_avx2(const Walks& walks, int64_t
 }
 #endif
 
-// The walks from one vertex after the other, with the ends that each reaches.
+// The walks from one node after the other, with the ends that each reaches.
 template <typename T>
 class SparseRows {
  public:
   SparseRows(const Walks& walks, Reached<T>& reached) : walks_(walks), reached_(reached), ends_(walks.num_scales) {}
 
-  void add(int64_t start, int64_t first, int64_t n) {  // a vertex of the block of n vertices from 'first' on
+  void add(int64_t start, int64_t first, int64_t n) {  // a node of the block of n nodes from 'first' on
     if (int64_t(slot_.size()) < n) slot_.resize(n, kUnseen);
     for (int64_t k = 0; k < walks_.num_scales; ++k) step(k, start, first);
     add_row(first);
@@ -115,8 +115,7 @@ class SparseRows {
 
  private:
   static constexpr int32_t kUnseen = -1;
-  static constexpr size_t kAhead =
-      4;  // vertices whose edges are on the way from memory while earlier ones are followed
+  static constexpr size_t kAhead = 4;  // nodes whose edges are on the way from memory while earlier ones are followed
 
   void step(int64_t k, int64_t start, int64_t first) {
     const Adjacency& a = walks_.adjacency;
@@ -124,7 +123,7 @@ class SparseRows {
     auto& ends = ends_[k];
     ends.clear();
     const auto extend = [&](const End& from) {
-      for (int64_t e = a.rowptr[from.vertex]; e < a.rowptr[from.vertex + 1]; ++e) {
+      for (int64_t e = a.rowptr[from.node]; e < a.rowptr[from.node + 1]; ++e) {
         int32_t& slot = slot_[a.col[e] - first];
         if (slot == kUnseen) {
           slot = ends.size();
@@ -138,54 +137,54 @@ class SparseRows {
     } else {
       const auto& before = ends_[k - 1];
       for (size_t p = 0; p < before.size(); ++p) {
-        if (p + 2 * kAhead < before.size()) __builtin_prefetch(&a.rowptr[before[p + 2 * kAhead].vertex]);
+        if (p + 2 * kAhead < before.size()) __builtin_prefetch(&a.rowptr[before[p + 2 * kAhead].node]);
         if (p + kAhead < before.size()) {
-          const int64_t e = a.rowptr[before[p + kAhead].vertex];
+          const int64_t e = a.rowptr[before[p + kAhead].node];
           __builtin_prefetch(a.col.data() + e);
           __builtin_prefetch(value + e);
         }
         if (p + 1 < before.size()) {
-          const int64_t next = before[p + 1].vertex;
+          const int64_t next = before[p + 1].node;
           for (int64_t e = a.rowptr[next]; e < a.rowptr[next + 1]; ++e) __builtin_prefetch(&slot_[a.col[e] - first]);
         }
         extend(before[p]);
       }
     }
     for (End& end : ends) {
-      slot_[end.vertex - first] = kUnseen;
+      slot_[end.node - first] = kUnseen;
       end.value = std::min(end.value, kLargest);
     }
-    const auto vertex = [](const End& end) { return end.vertex; };
-    strongest(ends, walks_.max_neighbors, [](const End& end) { return end.value; }, vertex);
+    const auto node = [](const End& end) { return end.node; };
+    strongest(ends, walks_.max_neighbors, [](const End& end) { return end.value; }, node);
   }
 
-  // All vertices that some scale reaches, and the value of each in every scale.
+  // All nodes that some scale reaches, and the value of each in every scale.
   void add_row(int64_t first) {
     const int64_t scales = walks_.num_scales;
     members_.clear();
     row_.clear();
     for (int64_t k = 0; k < scales; ++k) {
       for (const End& end : ends_[k]) {
-        int32_t& slot = slot_[end.vertex - first];
+        int32_t& slot = slot_[end.node - first];
         if (slot == kUnseen) {
           slot = members_.size();
-          members_.push_back({end.vertex, slot});
+          members_.push_back({end.node, slot});
           row_.resize(row_.size() + scales, 0.0);
         }
         row_[slot * scales + k] = end.value;
       }
     }
-    for (const Member& member : members_) slot_[member.vertex - first] = kUnseen;
+    for (const Member& member : members_) slot_[member.node - first] = kUnseen;
     const auto total = [&](const Member& member) {
       const double* value = &row_[member.slot * scales];
       return std::accumulate(value, value + scales, 0.0);
     };
-    strongest(members_, walks_.max_neighbors, total, [](const Member& member) { return member.vertex; });
+    strongest(members_, walks_.max_neighbors, total, [](const Member& member) { return member.node; });
     int64_t count = 0;
     for (const Member& member : members_) {
       const double* value = &row_[member.slot * scales];
       if (!std::any_of(value, value + scales, [](double v) { return v > kVanishing<T>; })) continue;
-      reached_.col.push_back(member.vertex);
+      reached_.col.push_back(member.node);
       std::transform(value, value + scales, std::back_inserter(reached_.weight), [](double v) { return narrow<T>(v); });
       ++count;
     }
@@ -193,7 +192,7 @@ class SparseRows {
   }
 
   struct Member {
-    int64_t vertex, slot;  // slot: of its values in row_
+    int64_t node, slot;  // slot: of its values in row_
   };
 
   const Walks& walks_;
@@ -201,7 +200,7 @@ class SparseRows {
   std::vector<std::vector<End>> ends_;  // of each scale
   std::vector<Member> members_;
   std::vector<double> row_;
-  LargeVector<int32_t> slot_;  // of each vertex of the block among those that were seen
+  LargeVector<int32_t> slot_;  // of each node of the block among those that were seen
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The rows of products of sparse matrices: walks of growing length from every vertex. No torch headers.
+// The rows of products of sparse matrices: walks of growing length from every node. No torch headers.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct Walks {
   const double* transition;
 };
 
-// The rows of T_1, T_1 T_2, .. for one range of vertices: where a row reaches, sorted, with a value for each product.
+// The rows of T_1, T_1 T_2, .. for one range of nodes: where a row reaches, sorted, with a value for each product.
 template <typename T>
 struct Reached {
-  std::vector<int64_t> count, col;  // count: one a vertex
+  std::vector<int64_t> count, col;  // count: one per node
   std::vector<T> weight;            // [col.size(), num_scales]
 };
 

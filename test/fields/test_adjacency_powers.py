@@ -30,7 +30,7 @@ def test_kernel_equals_the_reference_to_the_bit(sizes, max_neighbors, dtype):
 @needs_kernel
 @pytest.mark.parametrize("max_neighbors", [None, 5])
 def test_kernel_equals_the_reference_on_many_graphs_of_all_sizes(max_neighbors):
-    """Blocks of 1 to 1100 vertices: those that the kernel treats as dense (up to 1024), and those that it does not."""
+    """Blocks of 1 to 1100 nodes: those that the kernel treats as dense (up to 1024), and those that it does not."""
     rows, cols, start = [], [], 0
     for number, size in enumerate((30, 1, 129, 2, 1100, 1, 17)):
         row, col, _, _ = operands(size, 2 * size, seed=number)

@@ -92,7 +92,7 @@ def test_fields_between_two_sets():
 
 
 def test_dictionary_there_and_back():
-    for fields in (fields_of(random_graph()), fields_of(odd_graph("empty")), fields_of(odd_graph("isolated vertices"))):
+    for fields in (fields_of(random_graph()), fields_of(odd_graph("empty")), fields_of(odd_graph("isolated nodes"))):
         same(Fields.from_dict(fields.to_dict()), fields)
     with pytest.raises(
         ValueError, match=r"fields made by 'receptive_fields' or 'bipartite_fields' .got those of plain tensors"

@@ -65,7 +65,7 @@ def test_em_on_few_distinct_points(x, dtype):
     assert mixture.pi.min() > MIN_PI / 2
 
 
-def test_em_takes_a_sample_of_many_vertices_and_no_hidden_randomness():
+def test_em_takes_a_sample_of_many_nodes_and_no_hidden_randomness():
     x = torch.randn(20_000, 1, generator=torch.Generator().manual_seed(1)).exp()
     first, second = started(x, 5, 10), started(x, 5, 10)
     torch.manual_seed(5)

@@ -160,7 +160,7 @@ def test_exported(graphs, tmp_path):
 
 
 def test_loader_with_stored_fields_and_empty_graphs():
-    names = ["two parts", "empty", "star", "one vertex", "empty"]
+    names = ["two parts", "empty", "star", "one node", "empty"]
     data = [ReceptiveFields(2)(odd_graph(name)) for name in names]
     batch = next(iter(DataLoader(data, batch_size=5)))
     model = network().eval()

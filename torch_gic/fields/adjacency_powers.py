@@ -36,7 +36,7 @@ def adjacency_powers(
             The recursion itself runs in float64.
         num_nodes (int): The number of rows and columns.
         num_scales (int): The number of powers :math:`K`.
-        max_neighbors (int, optional): The largest number of pairs a row.
+        max_neighbors (int, optional): The largest number of pairs per row.
         degree (torch.Tensor, optional): What to divide by in place of :math:`\mathbf{A}^k \mathbf{1}`, in float64.
 
     Shapes:
@@ -67,8 +67,8 @@ def reference(
         followed = _strongest(row, steps[0], max_neighbors)  # the edges that walks may take
         row, col, steps = row[followed], col[followed], [step[followed] for step in steps]
 
-    vertices = torch.arange(num_nodes, device=row.device)
-    walk = (vertices, vertices, value.new_ones(num_nodes))
+    nodes = torch.arange(num_nodes, device=row.device)
+    walk = (nodes, nodes, value.new_ones(num_nodes))
     scales = []
     for step in steps:
         walk = _extend(walk, row, col, step, num_nodes)

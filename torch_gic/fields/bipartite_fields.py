@@ -1,4 +1,4 @@
-"""Receptive fields between two sets of vertices: the sources that each target sees."""
+"""Receptive fields between two sets of nodes: the sources that each target sees."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def bipartite_fields(edge_index: Tensor | SparseTensor, edge_weight: Tensor | No
     edge_index, edge_weight, _ = as_edge_list(edge_index, edge_weight, max(size))
     source, target = edge_index
     if not torch.compiler.is_compiling():  # a traced model cannot look at values
-        for name, vertices, count in (("sources", source, size[0]), ("targets", target, size[1])):
-            if vertices.numel() > 0 and int(vertices.max()) >= count:
-                raise ValueError(f"Expected the {name} in 'edge_index' to be below {count} (got {int(vertices.max())})")
+        for name, nodes, count in (("sources", source, size[0]), ("targets", target, size[1])):
+            if nodes.numel() > 0 and int(nodes.max()) >= count:
+                raise ValueError(f"Expected the {name} in 'edge_index' to be below {count} (got {int(nodes.max())})")
 
     weight = torch.ones(source.numel(), device=source.device) if edge_weight is None else edge_weight
     present = weight > 0

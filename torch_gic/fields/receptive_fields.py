@@ -22,7 +22,7 @@ def receptive_fields(
     max_neighbors: int | None = None,
     walk_count: Tensor | None = None,
 ) -> Fields:
-    r"""The multi-scale receptive fields of every vertex, "Multi-Scale Receptive Fields" and Definition 2 of the
+    r"""The multi-scale receptive fields of every node, "Multi-Scale Receptive Fields" and Definition 2 of the
     `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
 
     .. math::
@@ -39,23 +39,23 @@ def receptive_fields(
     Args:
         edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
         edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
-        num_nodes (int, optional): The number of vertices. (default: inferred)
-        batch (torch.Tensor, optional): The graph of each vertex; edges between graphs are an error.
+        num_nodes (int, optional): The number of nodes. (default: inferred)
+        batch (torch.Tensor, optional): The graph of each node; edges between graphs are an error.
             (default: :obj:`None`)
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`1`)
-        add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`, so that each vertex is in its own
-            field. Without it, a vertex that no edge enters (:math:`d_j = 0`) is in no field. (default: :obj:`True`)
-        max_neighbors (int, optional): At most this many pairs a vertex, the strongest by the sum of their weights over
-            the scales. Walks then follow, from each vertex, only its :obj:`max_neighbors` strongest edges and keep as
+        add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`, so that each node is in its own
+            field. Without it, a node that no edge enters (:math:`d_j = 0`) is in no field. (default: :obj:`True`)
+        max_neighbors (int, optional): At most this many pairs per node, the strongest by the sum of their weights over
+            the scales. Walks then follow, from each node, only its :obj:`max_neighbors` strongest edges and keep as
             many strongest ends after every step: the cost is linear in what is kept. The normalisers :math:`d_k` stay
             those of the full graph, so a kept weight is never above the exact one and equals it wherever no walk was
-            cut. Ties go to the lower vertex number. (default: :obj:`None`)
+            cut. Ties go to the lower node number. (default: :obj:`None`)
         walk_count (torch.Tensor, optional): The normalisers :math:`d_k` to divide by instead, in each scale, for a sample of
-            a larger graph: those of its vertices in that graph (:func:`~torch_gic.walk_counts`). Without them, a vertex whose
+            a larger graph: those of its nodes in that graph (:func:`~torch_gic.walk_counts`). Without them, a node whose
             edges were not sampled counts as one without edges, and weighs far too much. (default: :obj:`None`)
 
     Returns:
-        The :class:`~torch_gic.Fields`: their ``index`` (row 0: neighbour :math:`j`, row 1: vertex :math:`i`, sorted by
+        The :class:`~torch_gic.Fields`: their ``index`` (row 0: neighbour :math:`j`, row 1: node :math:`i`, sorted by
         :math:`i`, then :math:`j`) and ``weight``, the weights :math:`(\tilde{A}_k)_{ij}`.
 
     Shapes:
@@ -93,8 +93,8 @@ def receptive_fields(
     if dtype != torch.float64:
         weight = weight.float()
     if add_self_loops:
-        vertices = torch.arange(num_nodes, device=row.device)
-        row, col = torch.cat([row, vertices]), torch.cat([col, vertices])
+        nodes = torch.arange(num_nodes, device=row.device)
+        row, col = torch.cat([row, nodes]), torch.cat([col, nodes])
         weight = torch.cat([weight, weight.new_ones(num_nodes)])
     degree = None if walk_count is None else walk_count.double()
     field_index, field_weight = adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors, degree)

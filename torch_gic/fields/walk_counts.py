@@ -20,16 +20,16 @@ def walk_counts(
     add_self_loops: bool = True,
 ) -> Tensor:
     r"""The normalisers :math:`\mathbf{d}_k = \mathbf{A}^k \mathbf{1}` of :func:`~torch_gic.receptive_fields`: the number of
-    walks of :math:`k` steps that end in each vertex, weighted.
+    walks of :math:`k` steps that end in each node, weighted.
 
-    Compute them once on a graph, keep them as an attribute of its vertices, and give those of a sample to
+    Compute them once on a graph, keep them with its nodes, and give those of a sample to
     :obj:`receptive_fields(..., walk_count=...)`. Linear in the edges, in float64, in which at most weights beyond
     :math:`10^{40}` overflow for seven scales.
 
     Args:
         edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
         edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
-        num_nodes (int, optional): The number of vertices. (default: inferred)
+        num_nodes (int, optional): The number of nodes. (default: inferred)
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`1`)
         add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`. (default: :obj:`True`)
 

@@ -35,8 +35,8 @@ def adjacency_powers(
     steps = transitions(row, col, value, num_nodes, num_scales, degree)
     pair = _pairs(row, col, num_nodes, num_scales)
     start, end = pair // max(num_nodes, 1), pair % max(num_nodes, 1)
-    vertices = torch.arange(num_nodes + 1, device=row.device)
-    ptr = torch.searchsorted(start, vertices)
+    nodes = torch.arange(num_nodes + 1, device=row.device)
+    ptr = torch.searchsorted(start, nodes)
     by_col, colptr = gpu.segments(col, num_nodes)
 
     power = value.new_zeros(num_scales, pair.numel())

@@ -22,7 +22,7 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any
 
     Triton asks PyTorch for the current device, which need not be that of the tensors.
     """
-    if 0 in grid:  # no vertex, or no channel: nothing to write
+    if 0 in grid:  # no node, or no channel: nothing to write
         return
     first = arguments[0]
     with torch.cuda.device(first.device) if first.is_cuda else nullcontext():

@@ -36,7 +36,7 @@ def parse_architecture(architecture: str) -> list[Layer]:
         if kind != "FC" and any(layer.kind == "FC" for layer in layers):
             raise ValueError(f"Expected {where} to come before every FC (got {token!r})")
         if kind != "FC" and Layer("P", None) in layers:
-            raise ValueError(f"Expected {where} to be FC, since the P before it leaves one vertex a graph (got {token!r})")
+            raise ValueError(f"Expected {where} to be FC, since the P before it leaves one node per graph (got {token!r})")
         layers.append(Layer(kind, size))
     if any(layer.kind == "P" for layer in layers) and Layer("P", None) not in layers:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""GIC on the vertices of large graphs: seeds of sampled batches, and all vertices layer by layer."""
+"""GIC on the nodes of large graphs: seeds of sampled batches, and all nodes layer by layer."""
 
 import sys
 
@@ -57,7 +57,7 @@ def test_inference_takes_fields_in_any_order():
         torch.testing.assert_close(model.inference(data.x, data.edge_index, fields=fields, batch_size=7), expected)
 
 
-def test_inference_of_a_graph_without_vertices():
+def test_inference_of_a_graph_without_nodes():
     assert network().inference(torch.empty(0, 5, dtype=torch.float64), torch.empty(2, 0, dtype=torch.long)).shape == (0, 3)
 
 
@@ -78,7 +78,7 @@ def test_only_what_seeds_depend_on_is_computed():
     assert [part.rowptr.tolist() for part in steps[1:]] == [[0, 2, 4], [0, 2]]
 
 
-def test_errors_of_vertex_level():
+def test_errors_of_node_level():
     data = random_graph()
     graph_level = network("C(4)-P")
     with pytest.raises(ValueError, match="inference of a network without any P"):
@@ -114,7 +114,7 @@ def test_complete_samples_of_fields_give_the_output_of_the_whole_graph():
 
 @needs_sampler
 def test_samples_hold_nothing_but_what_was_sampled():
-    """Vertices outside of the sample, and edges that were not drawn, do not enter the output of a seed."""
+    """Nodes outside of the sample, and edges that were not drawn, do not enter the output of a seed."""
     data = random_graph(40, 200, directed=True)
     model = trained(network(), data)
     sampled = Data(x=data.x, edge_index=data.edge_index, number=torch.arange(40))
@@ -133,16 +133,16 @@ def test_samples_hold_nothing_but_what_was_sampled():
 
 @needs_sampler
 def test_normalisers_of_a_sample():
-    """A vertex whose edges were not sampled counts as one without edges, unless its walks were counted in the whole graph."""
+    """A node whose edges were not sampled counts as one without edges, unless its walks were counted in the whole graph."""
     star = torch.stack([torch.arange(1, 9), torch.zeros(8, dtype=torch.long)])
     edge_index = torch.cat([star, star.flip(0)], dim=1)
     data = Data(x=torch.randn(9, 5), edge_index=edge_index, walk_count=walk_counts(edge_index, num_scales=2))
     assert data.walk_count[0].tolist() == [9, 9 + 8 * 2]  # nine ways into the hub; of two steps, one stays or comes by a leaf
     batch = next(iter(NeighborLoader(data, num_neighbors=[-1], input_nodes=torch.tensor([1]))))
 
-    def weight(edge_index, member, vertex, **counts):
+    def weight(edge_index, member, node, **counts):
         fields = receptive_fields(edge_index, num_scales=2, **counts)
-        return fields.weight[(fields.index[0] == member) & (fields.index[1] == vertex)].flatten().tolist()
+        return fields.weight[(fields.index[0] == member) & (fields.index[1] == node)].flatten().tolist()
 
     assert weight(batch.edge_index, 1, 0) == [1, 2]  # the hub in the field of the seed
     whole = weight(edge_index, 0, 1)
@@ -160,11 +160,11 @@ def test_fields_of_seeds_are_those_of_the_whole_graph(max_neighbors, add_self_lo
     data.walk_count = walk_counts(data.edge_index, data.edge_weight, num_nodes=60, **sizes)
     data.number = torch.arange(60)
 
-    def as_dict(data, vertices, names, **counts):
+    def as_dict(data, nodes, names, **counts):
         bounds = {**sizes, "max_neighbors": max_neighbors, **counts}
         fields = receptive_fields(data.edge_index, data.edge_weight, num_nodes=data.num_nodes, **bounds)
         pairs = names[fields.index].t().tolist()
-        return {tuple(pair): w.tolist() for pair, w in zip(pairs, fields.weight, strict=True) if pair[1] in vertices}
+        return {tuple(pair): w.tolist() for pair, w in zip(pairs, fields.weight, strict=True) if pair[1] in nodes}
 
     for batch in NeighborLoader(data, num_neighbors=[-1, -1], batch_size=4):
         seeds = batch.number[: batch.batch_size].tolist()

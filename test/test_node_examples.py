@@ -115,15 +115,15 @@ def test_without_data_or_sampler(call, monkeypatch):
     missing = ["--data-url", "file:///no/such/folder"]
     assert "Could not get PPI from file:///no/such/folder/ppi.zip" in call("ppi", *missing, fails=True)
     assert "--epochs to be at least 1 (got 0)" in call("ppi", "--epochs", 0, fails=True)
-    vertices = importlib.import_module("common.vertices")
-    monkeypatch.setattr(vertices, "WITH_TORCH_SPARSE", False)
-    monkeypatch.setattr(vertices, "WITH_PYG_LIB", False)
+    nodes = importlib.import_module("common.nodes")
+    monkeypatch.setattr(nodes, "WITH_TORCH_SPARSE", False)
+    monkeypatch.setattr(nodes, "WITH_PYG_LIB", False)
     assert "Sampling needs pyg-lib or torch-sparse, and neither is installed" in call("reddit", *missing, fails=True)
 
 
 def test_micro_f1(monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    from common.vertices import micro_f1
+    from common.nodes import micro_f1
 
     out = torch.tensor([[1.0, -1.0], [2.0, 3.0], [-1.0, -1.0]])
     y = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
