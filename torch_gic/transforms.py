@@ -24,7 +24,7 @@ class ReceptiveFields(BaseTransform):
 
     Args:
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`1`)
-        add_self_loops (bool, optional): Whether each node is in its own field. (default: :obj:`True`)
+        add_self_loops (bool, optional): Whether each node is in its own field. (default: :obj:`False`)
         max_neighbors (int, optional): The largest number of field members per node. (default: :obj:`None`)
 
     Example:
@@ -34,10 +34,10 @@ class ReceptiveFields(BaseTransform):
         >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         >>> data = ReceptiveFields(num_scales=2)(Data(edge_index=path, num_nodes=3))
         >>> data.fields["index"].shape, data.fields["settings"]
-        (torch.Size([2, 9]), 'num_scales=2, add_self_loops=True, max_neighbors=None')
+        (torch.Size([2, 9]), 'num_scales=2, add_self_loops=False, max_neighbors=None')
     """
 
-    def __init__(self, num_scales: int = 1, add_self_loops: bool = True, max_neighbors: int | None = None) -> None:
+    def __init__(self, num_scales: int = 1, add_self_loops: bool = False, max_neighbors: int | None = None) -> None:
         check_at_least(num_scales, "num_scales", 1)
         if max_neighbors is not None:
             check_at_least(max_neighbors, "max_neighbors", 1)

@@ -24,7 +24,7 @@ std::tuple<Tensor, Tensor> gaussian_encode_cpu(Tensor x, Tensor mu, Tensor sigma
                                                Tensor member, Tensor rowptr);
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gaussian_encode_backward_cpu(
-    Tensor grad, Tensor encoding, Tensor mass, Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight,
+    Tensor grad, Tensor grad_mass, Tensor encoding, Tensor mass, Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight,
     Tensor member, Tensor rowptr, bool x_needs_grad, bool weight_needs_grad);
 
 std::tuple<Tensor, Tensor, Tensor> bounded_norm_cpu(Tensor x, double bound);

@@ -47,12 +47,12 @@ TORCH_GIC_INLINE void attribute_tile(const T* x, const T* g, int64_t width, cons
 // linear function, at 'g', those to its masses S1 and S0, and what it adds to those of mean and deviation:
 // -(S1 g1 / sigma + 2 y1 g2) / sigma and -(2 y1 g1 + (3 y2 + 2 S0 / sigma) g2) / sigma, where y is the encoding.
 template <typename S, typename T = typename S::Scalar>
-TORCH_GIC_INLINE void unfinish(const Encoding<T>& f, int64_t c, const T* grad, const T* y, const T* mass, int64_t width,
+TORCH_GIC_INLINE void unfinish(const Encoding<T>& f, int64_t c, const T* grad, const T* grad_mass, const T* y, const T* mass, int64_t width,
                                T* g, T* g_mass, T* to_mu, T* to_sigma) {
   const int64_t d = f.channels;
   const T *mu = f.mu + c * d, *precision = f.precision + c * d;
   const T total = mass[0], count = mass[1];
-  T to_total = 0, to_count = 0;
+  T to_total = grad_mass[0], to_count = grad_mass[1];
   over_channels<S>(d, [&]<typename V>(V, int64_t v) TORCH_GIC_LAMBDA {
     const auto mean = V::load(mu + v), inverse = V::load(precision + v), square = inverse * inverse;
     const auto g1 = V::load(grad + v), g2 = V::load(grad + d + v), y1 = V::load(y + v), y2 = V::load(y + d + v);
@@ -70,7 +70,7 @@ TORCH_GIC_INLINE void unfinish(const Encoding<T>& f, int64_t c, const T* grad, c
 }
 
 template <typename S, typename T = typename S::Scalar>
-TORCH_GIC_INLINE void backward(const Encoding<T>& f, const T* grad, const T* encoding, const T* mass,
+TORCH_GIC_INLINE void backward(const Encoding<T>& f, const T* grad, const T* grad_mass, const T* encoding, const T* mass,
                                const Gradients<T>& to, int64_t begin, int64_t end) {
   using Vec = typename S::Vec;
   constexpr int64_t lanes = S::kLanes;
@@ -83,7 +83,7 @@ TORCH_GIC_INLINE void backward(const Encoding<T>& f, const T* grad, const T* enc
     if (f.rowptr[i] == f.rowptr[i + 1]) continue;
     for (int64_t c = 0; c < kc; ++c) {
       const int64_t row = i * kc + c;
-      unfinish<S>(f, c, grad + row * 2 * d, encoding + row * 2 * d, mass + row * 2, s.width, &s.g[c * 2 * s.width],
+      unfinish<S>(f, c, grad + row * 2 * d, grad_mass + row * 2, encoding + row * 2 * d, mass + row * 2, s.width, &s.g[c * 2 * s.width],
                   &g_mass[c * 2], to.mu + c * d, to.sigma + c * d);
     }
     for (int64_t e = f.rowptr[i]; e < f.rowptr[i + 1]; e += kPiece) {
@@ -151,13 +151,13 @@ TORCH_GIC_INLINE void backward(const Encoding<T>& f, const T* grad, const T* enc
 
 // The same loops for each target; the attribute of a function decides for what its inlined body is compiled.
 template <typename T>
-using Backward = void(const Encoding<T>&, const T*, const T*, const T*, const Gradients<T>&, int64_t, int64_t);
+using Backward = void(const Encoding<T>&, const T*, const T*, const T*, const T*, const Gradients<T>&, int64_t, int64_t);
 
 #define TORCH_GIC_VARIANT(suffix, attribute, bytes)                                                            \
   template <typename T>                                                                                        \
-  attribute void backward_##suffix(const Encoding<T>& fields, const T* grad, const T* encoding, const T* mass, \
+  attribute void backward_##suffix(const Encoding<T>& fields, const T* grad, const T* grad_mass, const T* encoding, const T* mass, \
                                    const Gradients<T>& to, int64_t begin, int64_t end) {                       \
-    backward<Simd<T, bytes>>(fields, grad, encoding, mass, to, begin, end);                                    \
+    backward<Simd<T, bytes>>(fields, grad, grad_mass, encoding, mass, to, begin, end);                                    \
   }
 
 TORCH_GIC_VARIANT(any, , 16)
@@ -169,10 +169,10 @@ TORCH_GIC_VARIANT(avx512, TORCH_GIC_AVX512, 64)
 }  // namespace
 
 template <typename T>
-void gaussian_encode_backward(const Encoding<T>& fields, const T* grad, const T* encoding, const T* mass,
+void gaussian_encode_backward(const Encoding<T>& fields, const T* grad, const T* grad_mass, const T* encoding, const T* mass,
                               const Gradients<T>& to, int64_t begin, int64_t end) {
   static Backward<T>* const kernel = TORCH_GIC_CHOOSE(Backward<T>, backward);
-  kernel(fields, grad, encoding, mass, to, begin, end);
+  kernel(fields, grad, grad_mass, encoding, mass, to, begin, end);
 }
 
 template Backward<float> gaussian_encode_backward<float>;

@@ -219,7 +219,7 @@ void through_distances(const Operands& o, const Prepared<T>& prepared, const std
 // Several nodes add to the gradient of one member. Each part adds into memory of its own, and the parts are then summed
 // in their order: the same bits for any number of threads.
 template <typename T>
-void backward(const Operands& o, const T* grad, const T* encoding, const T* mass, T* grad_x, T* grad_mu, T* grad_sigma,
+void backward(const Operands& o, const T* grad, const T* grad_mass, const T* encoding, const T* mass, T* grad_x, T* grad_mu, T* grad_sigma,
               T* grad_log_pi, T* grad_weight) {
   const Prepared<T> prepared(o);
   const auto& f = prepared.fields;
@@ -242,7 +242,7 @@ void backward(const Operands& o, const T* grad, const T* encoding, const T* mass
     T* mixture = to_mixture[part].data();
     const Gradients<T> gradients{grad_x != nullptr, first[part], to_member[part].data(), mixture + 2 * size, mixture,
                                  mixture + size,    grad_weight};
-    torch_gic::gaussian_encode_backward(f, grad, encoding, mass, gradients, parts[part], parts[part + 1]);
+    torch_gic::gaussian_encode_backward(f, grad, grad_mass, encoding, mass, gradients, parts[part], parts[part + 1]);
   });
   std::vector<T> grad_distance(o.num_members * distances, T(0));
   parallel_for(0, o.num_members, 256, [&](int64_t begin, int64_t end) {
@@ -285,18 +285,21 @@ std::tuple<Tensor, Tensor> gaussian_encode_cpu(Tensor x, Tensor mu, Tensor sigma
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gaussian_encode_backward_cpu(
-    Tensor grad, Tensor encoding, Tensor mass, Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight,
+    Tensor grad, Tensor grad_mass, Tensor encoding, Tensor mass, Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight,
     Tensor member, Tensor rowptr, bool x_needs_grad, bool weight_needs_grad) {
   const Operands o(x, mu, sigma, log_pi, weight, member, rowptr);
   const auto dtype = x.scalar_type();
   const int64_t shape[5] = {o.num_nodes, o.scales, o.components, 2, o.channels};
   check_tensor(grad, "grad", 5, dtype);
   check_tensor(encoding, "encoding", 5, dtype);
+  check_tensor(grad_mass, "grad_mass", 4, dtype);
   check_tensor(mass, "mass", 4, dtype);
   for (int64_t dim = 0; dim < 5; ++dim) check_size(grad, "grad", dim, shape[dim]);
   for (int64_t dim = 0; dim < 5; ++dim) check_size(encoding, "encoding", dim, shape[dim]);
+  for (int64_t dim = 0; dim < 4; ++dim) check_size(grad_mass, "grad_mass", dim, shape[dim]);
   for (int64_t dim = 0; dim < 4; ++dim) check_size(mass, "mass", dim, shape[dim]);
   grad = torch::stable::contiguous(grad);
+  grad_mass = torch::stable::contiguous(grad_mass);
   encoding = torch::stable::contiguous(encoding);
   mass = torch::stable::contiguous(mass);
   const auto like = [&](const Tensor& of, bool wanted) {
@@ -307,7 +310,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gaussian_encode_backward_cpu(
   Tensor grad_x = like(x, x_needs_grad), grad_weight = like(weight, weight_needs_grad);
   Tensor grad_mu = like(mu, true), grad_sigma = like(mu, true), grad_log_pi = like(log_pi, true);
   const auto run = [&]<typename T>(T) {
-    backward<T>(o, grad.const_data_ptr<T>(), encoding.const_data_ptr<T>(), mass.const_data_ptr<T>(),
+    backward<T>(o, grad.const_data_ptr<T>(), grad_mass.const_data_ptr<T>(), encoding.const_data_ptr<T>(), mass.const_data_ptr<T>(),
                 x_needs_grad ? grad_x.mutable_data_ptr<T>() : nullptr, grad_mu.mutable_data_ptr<T>(),
                 grad_sigma.mutable_data_ptr<T>(), grad_log_pi.mutable_data_ptr<T>(),
                 weight_needs_grad ? grad_weight.mutable_data_ptr<T>() : nullptr);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "fields/strongest.h"
 
@@ -128,14 +129,24 @@ void Degrees::step(const Adjacency& a, int64_t k, int64_t begin, int64_t end) {
   }
 }
 
+namespace {
+
+// Where no walk ends, 1 stands for the degree: the edges that leave such a node still count.
+std::pair<double, int32_t> or_one(double fraction, int32_t power) {
+  return fraction > 0 ? std::pair{fraction, power} : std::pair{0.5, int32_t(1)};
+}
+
+}  // namespace
+
 void transition(const Adjacency& a, const Degrees& d, int64_t k, int64_t begin, int64_t end, double* value) {
   const double *last = d.fraction.data() + (k - 1) * a.num_nodes, *next = last + a.num_nodes;
   const int32_t *last_power = d.power.data() + (k - 1) * a.num_nodes, *next_power = last_power + a.num_nodes;
   for (int64_t i = begin; i < end; ++i) {
+    const auto [top, top_power] = or_one(last[i], last_power[i]);
     for (int64_t e = a.rowptr[i]; e < a.rowptr[i + 1]; ++e) {
-      const int64_t j = a.col[e];
-      const double power = power_of_two(a.exponent[e] + last_power[i] - next_power[j]);
-      value[e] = next[j] > 0 ? std::min(a.fraction[e] * last[i] / next[j] * power, kLargest) : 0.0;
+      const auto [bottom, bottom_power] = or_one(next[a.col[e]], next_power[a.col[e]]);
+      const double power = power_of_two(a.exponent[e] + top_power - bottom_power);
+      value[e] = std::min(a.fraction[e] * top / bottom * power, kLargest);
     }
   }
 }

@@ -28,7 +28,7 @@ def test_equals_the_encoding_with_weights_of_one(hidden_channels):
     aggr = evaluated(aggregation(hidden_channels=hidden_channels))
     assert str(aggr) == "GaussianAggregation(5, 5, num_components=3)"
     mixture, lin = aggr.filter.mixture, aggr.filter.lin
-    v = X if hidden_channels is None else aggr.filter.project(aggr.filter.normalize(X)[0])
+    v = X if hidden_channels is None else aggr.filter.project(aggr.filter.prepare(X))
     fields = Fields.from_pair(torch.stack([torch.arange(10), INDEX]), torch.ones(10, 1), (10, 4))
     encoding = gaussian_encode(v, mixture.mu, mixture.sigma, mixture.pi.log(), fields)
     torch.testing.assert_close(aggr(X, INDEX, dim_size=4), lin(encoding.flatten(start_dim=1)), rtol=1e-5, atol=1e-5)

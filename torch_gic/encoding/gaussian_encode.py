@@ -15,7 +15,7 @@ from torch_gic.kernels.operands import row_of_entries
 OPERANDS = "Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight, Tensor member, Tensor rowptr"
 OPS.define(f"gaussian_encode({OPERANDS}) -> (Tensor, Tensor)")
 OPS.define(
-    f"gaussian_encode_backward(Tensor grad, Tensor encoding, Tensor mass, {OPERANDS}, bool x_needs_grad=True,"
+    f"gaussian_encode_backward(Tensor grad, Tensor grad_mass, Tensor encoding, Tensor mass, {OPERANDS}, bool x_needs_grad=True,"
     " bool weight_needs_grad=True) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -23,7 +23,7 @@ Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 def gaussian_encode(
     x: Tensor, mu: Tensor, sigma: Tensor, log_pi: Tensor, fields: Fields, weight: Tensor | None = None
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     r"""The Fisher gradients of the edge-induced Gaussian mixture, Eqns. (1) to (3) of the
     `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
 
@@ -49,8 +49,9 @@ def gaussian_encode(
     Shapes:
         - **input:** features :math:`(M, d)`, means and deviations :math:`(K, C, d)`, log weights :math:`(K, C)`,
           field weights :math:`(E, K)`
-        - **output:** gradients :math:`(N, K, C, 2, d)`, 0: to :math:`\mu`, 1: to :math:`\sigma`; in float32
-          for half precision, whose sums would overflow
+        - **output:** gradients :math:`(N, K, C, 2, d)`, 0: to :math:`\mu`, 1: to :math:`\sigma`, and masses
+          :math:`(N, K, C, 2)`, 0: :math:`\sum_j a_{ij} Q_{jc}`, 1: :math:`\sum_j Q_{jc}`; in float32 for half precision,
+          whose sums would overflow
     """
     weight = fields.weight if weight is None else weight
     half = (torch.bfloat16, torch.float16)  # normalised features are in float32 beside a mixture in half precision
@@ -58,7 +59,8 @@ def gaussian_encode(
     dtype = mu.dtype if mu.dtype == torch.float64 else dtype
     x, mu, sigma, log_pi, weight = (value.to(dtype) for value in (x, mu, sigma, log_pi, weight))
     encode = reference if is_transformed() else torch.ops.torch_gic.gaussian_encode
-    return encode(x, mu, sigma, log_pi, weight, fields.index[0], fields.rowptr)[0]
+    gradients, masses = encode(x, mu, sigma, log_pi, weight, fields.index[0], fields.rowptr)
+    return gradients, masses
 
 
 @register_reference("gaussian_encode")
@@ -89,6 +91,7 @@ def reference(
 @register_reference("gaussian_encode_backward")
 def reference_backward(
     grad: Tensor,
+    grad_mass: Tensor,
     encoding: Tensor,
     mass: Tensor,
     x: Tensor,
@@ -120,8 +123,9 @@ def reference_backward(
             to_sigma[k, c] = -((2 * y1 * g1 + (3 * y2 + 2 * count / s) * g2) / s).sum(0)
             z = ((x - mu[k, c]) / s).index_select(0, member)
             g1, g2 = (g1 / s).index_select(0, node), (g2 / s).index_select(0, node)
-            to_aq.append((g1 * z + g2 * z.square()).sum(dim=1))
-            to_q.append(-g2.sum(dim=1))
+            to_total, to_count = grad_mass[:, k, c].index_select(0, node).unbind(1)
+            to_aq.append((g1 * z + g2 * z.square()).sum(dim=1) + to_total)
+            to_q.append(to_count - g2.sum(dim=1))
             if x_needs_grad:
                 to_x.index_add_(0, member, a * q[:, c : c + 1] * (g1 + 2 * g2 * z) / s)
         by_aq, by_q = torch.stack(to_aq, dim=1), torch.stack(to_q, dim=1)
@@ -157,6 +161,7 @@ def _(
 @torch.library.register_fake("torch_gic::gaussian_encode_backward", lib=OPS)
 def _(
     grad: Tensor,
+    grad_mass: Tensor,
     encoding: Tensor,
     mass: Tensor,
     x: Tensor,
@@ -179,18 +184,18 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 
 
 def _backward(ctx: Any, grad: Tensor | None, grad_mass: Tensor | None) -> tuple[Tensor | None, ...]:
-    if grad_mass is not None:
-        raise NotImplementedError("torch_gic::gaussian_encode has no gradient of its second output, the masses")
-    if grad is None:
+    if grad is None and grad_mass is None:
         return (None,) * 7
     encoding, mass, *inputs = ctx.saved_tensors
+    grad = torch.zeros_like(encoding) if grad is None else grad
+    grad_mass = torch.zeros_like(mass) if grad_mass is None else grad_mass
     needed = ctx.needs_input_grad
     if torch.is_grad_enabled():  # somebody wants the gradient of this gradient: PyTorch finds it in the reference
         wanted = [value for value, needs in zip(inputs, needed, strict=True) if needs]
-        found = iter(torch.autograd.grad(reference(*inputs)[0], wanted, grad, create_graph=True, allow_unused=True))
+        found = iter(torch.autograd.grad(reference(*inputs), wanted, (grad, grad_mass), create_graph=True, allow_unused=True))
         return tuple(next(found) if needs else None for needs in needed)
     backward = torch.ops.torch_gic.gaussian_encode_backward
-    to_x, *to_mixture, to_weight = backward(grad, encoding, mass, *inputs, needed[0], needed[4])
+    to_x, *to_mixture, to_weight = backward(grad, grad_mass, encoding, mass, *inputs, needed[0], needed[4])
     return (to_x if needed[0] else None, *to_mixture, to_weight if needed[4] else None, None, None)
 
 

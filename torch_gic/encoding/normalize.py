@@ -38,10 +38,10 @@ def bounded_norm(x: Tensor, bound: float) -> tuple[Tensor, Tensor, Tensor]:
 
 def apply_norm(x: Tensor, mean: Tensor, var: Tensor, bound: float) -> Tensor:
     """The same by given statistics, such as those of other rows."""
-    return soft_bound((x - mean) * _scale(mean, var), bound)
+    return soft_bound((x - mean) * reciprocal_deviation(mean, var), bound)
 
 
-def _scale(mean: Tensor, var: Tensor) -> Tensor:
+def reciprocal_deviation(mean: Tensor, var: Tensor) -> Tensor:
     """One over the deviation; zero for a channel that is constant up to rounding, which has no gradient then."""
     varies = var > mean.square() * RELATIVE_EPS + SMALLEST
     return torch.where(varies, var, 1.0).rsqrt() * varies
@@ -61,7 +61,7 @@ def reference(x: Tensor, bound: float) -> tuple[Tensor, Tensor, Tensor]:
 
 @register_reference("bounded_norm_backward")
 def reference_backward(grad: Tensor, x: Tensor, mean: Tensor, var: Tensor, bound: float) -> Tensor:
-    scale = _scale(mean, var)
+    scale = reciprocal_deviation(mean, var)
     z = (x - mean) * scale
     to_z = grad * ((z * (1 / bound)).square() + 1).pow(-1.5)
     return (to_z - to_z.mean(dim=0) - z * (to_z * z).mean(dim=0)) * scale

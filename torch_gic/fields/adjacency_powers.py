@@ -111,7 +111,7 @@ def transitions(
 ) -> list[Tensor]:
     """The entries of ``T_k = diag(d_{k-1}) A diag(d_k)^-1`` with ``d_k = A d_{k-1}``, or as given, and ``d_0 = 1``.
 
-    Each ``d`` is a fraction times a power of two that is kept beside it, so nothing overflows and, unlike in logarithms,
+    Where no walk ends, so that ``d_k`` is zero, 1 stands for it in the ratio: the edges that leave such a node still count. Each ``d`` is a fraction times a power of two that is kept beside it, so nothing overflows and, unlike in logarithms,
     whole numbers stay exact.
     """
     fraction, exponent = torch.frexp(value)
@@ -129,10 +129,15 @@ def transitions(
             degree, power = torch.frexp(torch.zeros_like(last).index_add(0, row, terms))
             power = torch.where(degree > 0, power + highest, 0)
 
-        ratio = fraction * last[row] / degree[col].masked_fill(degree[col] == 0, 1)
-        transition = torch.ldexp(ratio, (exponent + last_power[row] - power[col]).double()).clamp(max=LARGEST)
-        transitions.append(transition.masked_fill(degree[col] == 0, 0))
+        (top, top_power), (bottom, bottom_power) = _or_one(last, last_power), _or_one(degree, power)
+        shift = (exponent + top_power[row] - bottom_power[col]).double()
+        transitions.append(torch.ldexp(fraction * top[row] / bottom[col], shift).clamp(max=LARGEST))
     return transitions
+
+
+def _or_one(degree: Tensor, power: Tensor) -> tuple[Tensor, Tensor]:
+    reached = degree > 0
+    return torch.where(reached, degree, 0.5), torch.where(reached, power, 1)
 
 
 def _extend(

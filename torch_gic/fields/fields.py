@@ -37,7 +37,7 @@ class Fields:
         >>> import torch
         >>> from torch_gic import receptive_fields
         >>> receptive_fields(torch.tensor([[0, 1], [1, 0]]), num_scales=2)
-        Fields(num_nodes=2, num_entries=4, num_scales=2, add_self_loops=True, max_neighbors=None)
+        Fields(num_nodes=2, num_entries=4, num_scales=2, add_self_loops=False, max_neighbors=None)
     """
 
     index: Tensor

@@ -18,7 +18,7 @@ def receptive_fields(
     num_nodes: int | None = None,
     batch: Tensor | None = None,
     num_scales: int = 1,
-    add_self_loops: bool = True,
+    add_self_loops: bool = False,
     max_neighbors: int | None = None,
     walk_count: Tensor | None = None,
 ) -> Fields:
@@ -34,7 +34,8 @@ def receptive_fields(
     The recursion :math:`\tilde{\mathbf{A}}_k = \tilde{\mathbf{A}}_{k-1} \mathbf{T}_k` with
     :math:`\mathbf{T}_k = \mathrm{diag}(\mathbf{d}_{k-1}) \, \mathbf{A} \, \mathrm{diag}(\mathbf{d}_k)^{-1}` and
     :math:`\mathbf{d}_k = \mathbf{A}^k \mathbf{1}` never forms a power itself: on an undirected graph all its numbers lie
-    in :math:`[0, 1]` however large the weights are. It runs in float64 and is differentiable in :obj:`edge_weight`.
+    in :math:`[0, 1]` however large the weights are. On a directed graph, 1 stands for :math:`d_{kj}` where no walk of
+    :math:`k` steps ends in :math:`j`. The recursion runs in float64 and is differentiable in :obj:`edge_weight`.
 
     Args:
         edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
@@ -43,8 +44,8 @@ def receptive_fields(
         batch (torch.Tensor, optional): The graph of each node; edges between graphs are an error.
             (default: :obj:`None`)
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`1`)
-        add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`, so that each node is in its own
-            field. Without it, a node that no edge enters (:math:`d_j = 0`) is in no field. (default: :obj:`True`)
+        add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`, so that each node is in its own field, as in
+            the paper. (default: :obj:`False`)
         max_neighbors (int, optional): At most this many pairs per node, the strongest by the sum of their weights over
             the scales. Walks then follow, from each node, only its :obj:`max_neighbors` strongest edges and keep as
             many strongest ends after every step: the cost is linear in what is kept. The normalisers :math:`d_k` stay

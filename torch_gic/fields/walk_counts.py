@@ -17,7 +17,7 @@ def walk_counts(
     *,
     num_nodes: int | None = None,
     num_scales: int = 1,
-    add_self_loops: bool = True,
+    add_self_loops: bool = False,
 ) -> Tensor:
     r"""The normalisers :math:`\mathbf{d}_k = \mathbf{A}^k \mathbf{1}` of :func:`~torch_gic.receptive_fields`: the number of
     walks of :math:`k` steps that end in each node, weighted.
@@ -31,7 +31,7 @@ def walk_counts(
         edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
         num_nodes (int, optional): The number of nodes. (default: inferred)
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`1`)
-        add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`. (default: :obj:`True`)
+        add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`. (default: :obj:`False`)
 
     Shapes:
         - **input:** edge indices :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` *(optional)*
@@ -41,7 +41,7 @@ def walk_counts(
         >>> import torch
         >>> from torch_gic import walk_counts
         >>> walk_counts(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_scales=2).tolist()
-        [[2.0, 5.0], [3.0, 7.0], [2.0, 5.0]]
+        [[1.0, 2.0], [2.0, 2.0], [1.0, 2.0]]
     """
     check_scales(num_scales)
     (source, target), edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, num_nodes)

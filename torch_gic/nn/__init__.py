@@ -6,6 +6,7 @@ from torch_gic.nn.conv.bounded_norm import BoundedNorm
 from torch_gic.nn.conv.gaussian_filter import GaussianFilter
 from torch_gic.nn.conv.gaussian_mixture import GaussianMixture
 from torch_gic.nn.conv.gic_conv import GICConv
+from torch_gic.nn.conv.outlier_clamp import OutlierClamp
 from torch_gic.nn.models.gic import GIC
 from torch_gic.nn.models.gic_net import GICNet
 from torch_gic.nn.pool.cluster_connect import ClusterConnect
@@ -22,6 +23,7 @@ __all__ = [
     "GaussianFilter",
     "GaussianMixture",
     "GaussianReadout",
+    "OutlierClamp",
     "VIGMMPool",
     "VIGMMPoolOutput",
     "VIGMMSelect",

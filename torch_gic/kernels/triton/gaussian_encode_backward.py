@@ -29,6 +29,7 @@ PARTS = 64  # of the nodes: each sums what they add to means and deviations by i
 
 def gaussian_encode_backward(
     grad: Tensor,
+    grad_mass: Tensor,
     encoding: Tensor,
     mass: Tensor,
     x: Tensor,
@@ -45,16 +46,16 @@ def gaussian_encode_backward(
     check(x, mu, sigma, log_pi, weight, member, rowptr)
     shape = [rowptr.numel() - 1, *mu.shape[:2], 2]
     wide = [*shape, mu.size(2)]
-    shapes = {"grad": (grad, wide, x.dtype), "encoding": (encoding, wide, x.dtype), "mass": (mass, shape, x.dtype)}
-    gpu.check(shapes, x.device)
+    gpu.check({"grad": (grad, wide, x.dtype), "encoding": (encoding, wide, x.dtype)}, x.device)
+    gpu.check({"grad_mass": (grad_mass, shape, x.dtype), "mass": (mass, shape, x.dtype)}, x.device)
     if not supported(mu):
-        inputs = grad, encoding, mass, x, mu, sigma, log_pi, weight, member, rowptr
+        inputs = grad, grad_mass, encoding, mass, x, mu, sigma, log_pi, weight, member, rowptr
         return reference_backward(*inputs, x_needs_grad, weight_needs_grad)
     grad, fields = grad.contiguous(), (weight.contiguous(), member.contiguous(), rowptr.contiguous())
     prepared = prepare(x, mu, sigma, log_pi)
     grad_mu, grad_sigma = _mixture_gradients(grad, encoding.contiguous(), mass.contiguous(), prepared.precision)
     grad_x, grad_distance, grad_log_pi, grad_weight = _member_gradients(
-        grad, prepared, fields, x_needs_grad, weight_needs_grad
+        grad, grad_mass.contiguous(), prepared, fields, x_needs_grad, weight_needs_grad
     )
     if mu.size(1) > 1:
         grad_x, grad_mu, grad_sigma = through_distances(prepared, grad_distance, grad_x, grad_mu, grad_sigma)
@@ -77,7 +78,12 @@ def _mixture_gradients(grad: Tensor, encoding: Tensor, mass: Tensor, precision: 
 
 
 def _member_gradients(
-    grad: Tensor, prepared: Prepared, fields: tuple[Tensor, Tensor, Tensor], x_needs_grad: bool, weight_needs_grad: bool
+    grad: Tensor,
+    grad_mass: Tensor,
+    prepared: Prepared,
+    fields: tuple[Tensor, Tensor, Tensor],
+    x_needs_grad: bool,
+    weight_needs_grad: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Of features, distances, log weights and field weights; those that nobody needs are empty."""
     (weight, member, _), x = fields, prepared.x
@@ -100,7 +106,7 @@ def _member_gradients(
         to_prior = x.new_empty(num_nodes, distances)
         if distances > 0 or weight_needs_grad:
             grid = (num_nodes, triton.cdiv(scales, fewer["SCALES"]))
-            results = to_distance, to_prior, grad_weight
+            results = grad_mass, to_distance, to_prior, grad_weight
             gpu.launch(_logit_gradients, grid, *operands, *results, WEIGHT_NEEDS_GRAD=weight_needs_grad, **fewer)
         if width > 0:
             gpu.launch(_feature_gradients, (num_nodes, triton.cdiv(channels, sizes["CHANNELS"])), *operands, to_x, **sizes)
@@ -146,7 +152,7 @@ def _mixture(
 @triton.jit
 def _logit_gradients(
     grad, x, mu, precision, distance, prior, weight, member, rowptr, first_entry, last_entry,
-    to_distance, to_prior, grad_weight,
+    grad_mass, to_distance, to_prior, grad_weight,
     WEIGHT_NEEDS_GRAD: tl.constexpr,
     scales: tl.constexpr, components: tl.constexpr, channels: tl.constexpr, T: tl.constexpr, PRECISION: tl.constexpr,
     NEGLIGIBLE: tl.constexpr, ENTRIES: tl.constexpr, SCALES: tl.constexpr, COMPONENTS: tl.constexpr, CHANNELS: tl.constexpr,
@@ -157,8 +163,9 @@ def _logit_gradients(
     end = tl.minimum(tl.load(rowptr + node + 1), last_entry)
     k, c = first_scale + tl.arange(0, SCALES), tl.arange(0, COMPONENTS)
     inside = (k < scales)[:, None] & (c < components)[None, :]
-    to_total = tl.zeros([SCALES * COMPONENTS], T)
-    to_count = tl.zeros([SCALES * COMPONENTS], T)
+    place = (node * scales + k[:, None]) * components + c[None, :]
+    to_total = tl.reshape(tl.load(grad_mass + 2 * place, mask=inside, other=0), [SCALES * COMPONENTS])
+    to_count = tl.reshape(tl.load(grad_mass + 2 * place + 1, mask=inside, other=0), [SCALES * COMPONENTS])
     for first_channel in range(0, channels, CHANNELS):
         channel = first_channel + tl.arange(0, CHANNELS)
         _, _, by_total, by_count = moment_gradients(
@@ -200,7 +207,6 @@ def _logit_gradients(
             known = present[:, None] & (k < scales)[None, :]
             tl.store(grad_weight + entry[:, None] * scales + k[None, :], tl.sum(to_weight, axis=2), mask=known)
     if components > 1:
-        place = (node * scales + k[:, None]) * components + c[None, :]
         tl.store(to_prior + place, sum_of_logits, mask=inside)
 
 

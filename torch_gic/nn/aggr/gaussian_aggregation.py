@@ -13,14 +13,15 @@ from torch_gic.nn.conv.gaussian_filter import GaussianFilter
 
 
 class GaussianAggregation(Aggregation):
-    r"""The encoding of :class:`~torch_gic.GICConv` for any sets of vectors, each member at weight 1 or at a given weight
+    r"""The filter of :class:`~torch_gic.GICConv` for any sets of vectors, each member at weight 1 or at a given weight
 
     .. math::
         \mathrm{aggr}(\mathcal{X}) = \mathbf{b} + \sum_{c=1}^C \mathbf{W}_c \,
-        \Bigl[ \frac{\partial \zeta}{\partial \mu_c} \, \Big\Vert \, \frac{\partial \zeta}{\partial \sigma_c} \Bigr], \qquad
+        \Bigl[ \ln (1 + n_c) \, \Big\Vert \, \frac{\sigma_c}{m_c} \frac{\partial \zeta}{\partial \mu_c} \, \Big\Vert \,
+        \frac{\sigma_c}{m_c} \frac{\partial \zeta}{\partial \sigma_c} \Bigr], \qquad
         \zeta = \sum_{\mathbf{x}_j \in \mathcal{X}} \ln \sum_{c=1}^C \pi_c \,
         \mathcal{N} \Bigl( \mathbf{v}_j; \mu_c, \frac{\mathrm{diag}(\sigma_c^2)}{a_j} \Bigr), \qquad
-        \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \mathrm{norm}(\mathbf{x}_j)).
+        \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \mathbf{x}_j).
 
     It can be the :obj:`aggr` of a PyG layer, as in :obj:`SAGEConv(16, 32, aggr=GaussianAggregation(16))`, or read out
     graphs, as in :obj:`aggr(x, batch)`. An empty set gives :math:`\mathbf{b}`.
@@ -110,7 +111,7 @@ class GaussianAggregation(Aggregation):
             check_weight(weight, "weight", x.size(0))
             weight = weight[members]
         fields = Fields(torch.stack([members, index]), weight.unsqueeze(1), ptr, x.size(0))  # sets are fields of one scale
-        return self.filter(self.filter.normalize(x)[0], fields).to(x.dtype)
+        return self.filter(self.filter.prepare(x), fields).to(x.dtype)
 
     def __repr__(self) -> str:
         return (

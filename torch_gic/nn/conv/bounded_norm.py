@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from torch_gic.encoding.normalize import apply_norm, bounded_norm
+from torch_gic.nn.conv.running_statistics import RunningStatistics, single
 
-MOMENTUM = 0.1
 BOUND = 5.0
 
 
-class BoundedNorm(torch.nn.Module):
+class BoundedNorm(RunningStatistics):
     r"""Normalises each channel over the nodes, and bounds it softly
 
     .. math::
@@ -33,64 +31,19 @@ class BoundedNorm(torch.nn.Module):
         - **output:** features :math:`(|\mathcal{V}|, F)`, in float32 for half precision
     """
 
-    running: Tensor
-
     def __init__(self, channels: int, bound: float = BOUND) -> None:
-        super().__init__()
-        self.channels = channels
+        super().__init__(channels)
         self.bound = bound
-        # Sums over the batches so far with falling weights: of means, of variances, and of the weights themselves.
-        self.register_buffer("running", torch.empty(3, max(channels, 0)))
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        torch.nn.init.zeros_(self.running)
+        self.reset_statistics()
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self._learns(x):
-            return self.apply_statistics(x, *self.statistics(x))
-        out, mean, var = bounded_norm(_single(x), self.bound)
-        self._remember(mean, var)
+        if not self.learns(x):
+            return apply_norm(single(x), *self.recall(), self.bound)
+        out, mean, var = bounded_norm(single(x), self.bound)
+        self.remember(mean, var)
         return out
-
-    def statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance of each channel: of ``x`` in training, which are then remembered, else of all batches so far."""
-        if self._learns(x):
-            var, mean = torch.var_mean(_single(x), dim=0, correction=0)
-            self._remember(mean, var)
-            return mean, var
-        mean, var, weight = self.running
-        fresh = weight == 0  # before any batch: mean 0 and variance 1
-        weight = weight + fresh
-        return mean / weight, var / weight + fresh
-
-    def apply_statistics(self, x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
-        """Normalises by given statistics, such as those of other nodes."""
-        return apply_norm(_single(x), mean, var, self.bound)
-
-    def _learns(self, x: Tensor) -> bool:
-        if self.channels == -1:
-            self._materialize(x.size(1))
-        return self.training and x.size(0) > 1
-
-    @torch.no_grad()
-    def _remember(self, mean: Tensor, var: Tensor) -> None:
-        new = torch.stack([mean, var, torch.ones_like(mean)])
-        self.running.lerp_(new.to(self.running.dtype), MOMENTUM)
-
-    def _materialize(self, channels: int) -> None:
-        self.channels = channels
-        self.running = self.running.new_zeros(3, channels)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        running = state_dict.get(prefix + "running")
-        if self.channels == -1 and running is not None and running.numel() > 0:
-            self._materialize(running.size(1))
-        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.channels}, bound={self.bound})"
-
-
-def _single(x: Tensor) -> Tensor:
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -10,22 +10,27 @@ from torch import Tensor
 from torch_geometric.nn import Linear
 
 from torch_gic._checks import check_at_least, check_features
+from torch_gic.encoding import describe
 from torch_gic.fields import Fields
 from torch_gic.nn.conv.bounded_norm import BoundedNorm
 from torch_gic.nn.conv.gaussian_mixture import GaussianMixture
+from torch_gic.nn.conv.outlier_clamp import OutlierClamp
 
 
 class GaussianFilter(torch.nn.Module):
-    r"""A linear map of the Gaussian encoding of fields
+    r"""A linear map of what the members of each field are like
 
     .. math::
-        \mathbf{y}_i = \mathbf{b} + \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
-        \Bigl[ \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
-        \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr]
-        \qquad \text{of} \qquad \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \mathrm{norm}(\mathbf{x}_j)),
+        \mathbf{y}_i = \mathbf{b} + \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \, \mathrm{describe}_{kc}
+        \bigl( \{ \mathbf{v}_j \} \bigr), \qquad
+        \mathbf{v}_j = \mathrm{norm} \bigl( \mathbf{W}_v \, \mathbf{x}_j / \mathbf{s} \bigr),
 
-    where :math:`\mathrm{norm}` is :class:`~torch_gic.nn.BoundedNorm`. The first norm makes the units of the features equal.
-    The second one gives the mixture what it expects. Inputs of :meth:`forward` come from :meth:`normalize`, the first norm.
+    where :math:`\mathbf{s}` are the deviations of the features, which makes their units equal, :math:`\mathrm{norm}` is
+    :class:`~torch_gic.nn.BoundedNorm`, which gives the mixture what it expects, and
+    :func:`~torch_gic.encoding.describe` has the number, mean and spread of the members of each component. Without
+    :math:`\mathbf{W}_v`, the gradients of :func:`~torch_gic.encoding.gaussian_encode` stand in its place, as in the paper.
+
+    Inputs of :meth:`forward` come from :meth:`prepare`.
 
     Args:
         in_channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
@@ -63,8 +68,9 @@ class GaussianFilter(torch.nn.Module):
             self.projection = Projection(in_channels, hidden_channels)
             channels = hidden_channels
         self.mixture = GaussianMixture(channels, num_scales, num_components)
-        encoding_channels = -1 if channels == -1 else num_scales * num_components * 2 * channels
-        self.lin = WideLinear(encoding_channels, out_channels, bias, weight_initializer="glorot", bias_initializer="zeros")
+        numbers = 2 * channels if hidden_channels is None else 2 * channels + 1
+        size = -1 if channels == -1 else num_scales * num_components * numbers
+        self.lin = WideLinear(size, out_channels, bias, weight_initializer="glorot", bias_initializer="zeros")
 
     def reset_parameters(self) -> None:
         if self.projection is not None:
@@ -77,44 +83,43 @@ class GaussianFilter(torch.nn.Module):
         """Size of each feature vector; -1 until the first input tells it."""
         return self.mixture.in_channels if self.projection is None else self.projection.lin.in_channels
 
-    def normalize(self, x: Tensor, other: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Features in equal units, and those of other nodes by the same statistics."""
+    def prepare(self, x: Tensor) -> Tensor:
+        """Checks features, and clamps those that are far out."""
         check_features(x, self.in_channels, self.mixture.alpha.dtype)
-        if self.projection is None:
-            return x, x if other is None else other
-        norm = self.projection.norm_in
-        if other is None:
-            normalized = norm(x)
-            return normalized, normalized
-        statistics = norm.statistics(x)
-        return norm.apply_statistics(x, *statistics), norm.apply_statistics(other, *statistics)
+        return x if self.projection is None else self.projection.clamp(x)
+
+    def bounded(self, other: Tensor) -> Tensor:
+        """Clamps other features of the same kind by the same statistics."""
+        return other if self.projection is None else self.projection.clamp.clamp(other)
 
     def project(self, x: Tensor) -> Tensor:
-        """What the mixture sees of normalised features."""
+        """What the mixture sees of prepared features."""
         return x if self.projection is None else self.projection(x)
 
     def forward(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> Tensor:
-        encoding = self.mixture(self.project(x), fields, weight).flatten(start_dim=1)
-        return self.lin(encoding)
+        gradients, masses = self.mixture(self.project(x), fields, weight)
+        if self.projection is None:
+            return self.lin(gradients.flatten(start_dim=1))
+        return self.lin(describe(gradients, masses, self.mixture.sigma))
 
     @torch.no_grad()
     def init_from_data(self, x: Tensor, generator: torch.Generator | None = None, num_iterations: int = 0) -> None:
-        """Starts normalisations and mixtures from data: see :meth:`GICConv.init_from_data`."""
+        """Starts statistics and mixtures from data: see :meth:`GICConv.init_from_data`."""
         if self.projection is not None:
             self.projection.reset_statistics()
             training = self.training
             self.train()
-            x = self.project(self.normalize(x)[0])
+            x = self.project(self.prepare(x))
             self.train(training)
         self.mixture.init_from_data(x, generator, num_iterations)
 
 
 class Projection(torch.nn.Module):
-    """To what the mixture sees: normalised inputs, a linear map, and a normalisation again."""
+    """To what the mixture sees: features in equal units, a linear map, and a normalisation."""
 
     def __init__(self, in_channels: int, hidden_channels: int) -> None:
         super().__init__()
-        self.norm_in = BoundedNorm(in_channels)
+        self.clamp = OutlierClamp(in_channels)
         self.lin = Linear(in_channels, hidden_channels, bias=False)
         self.norm = BoundedNorm(hidden_channels)
 
@@ -123,11 +128,13 @@ class Projection(torch.nn.Module):
         self.reset_statistics()
 
     def reset_statistics(self) -> None:
-        self.norm_in.reset_parameters()
-        self.norm.reset_parameters()
+        self.clamp.reset_statistics()
+        self.norm.reset_statistics()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(self.lin(x.to(self.lin.weight.dtype)))  # normalised features are in float32 beside half precision
+        """Of clamped features."""
+        x = x * self.clamp.reciprocal_deviation().to(x.dtype)
+        return self.norm(self.lin(x.to(self.lin.weight.dtype)))  # clamped features are in float32 beside half precision
 
 
 class WideLinear(Linear):

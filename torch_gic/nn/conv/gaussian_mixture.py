@@ -31,7 +31,7 @@ class GaussianMixture(torch.nn.Module):
 
     Shapes:
         - **input:** features :math:`(M, d)`, fields with weights :math:`(E, K)`
-        - **output:** gradients :math:`(N, K, C, 2, d)`
+        - **output:** gradients :math:`(N, K, C, 2, d)` and masses :math:`(N, K, C, 2)`
     """
 
     mu: Tensor
@@ -121,8 +121,8 @@ class GaussianMixture(torch.nn.Module):
         """Component weights, which sum to one in each scale: ``[K, C]``."""
         return self.alpha.softmax(dim=-1)
 
-    def forward(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> Tensor:
-        """The gradients of the log-likelihood of each field: ``[num_nodes, K, C, 2, d]``."""
+    def forward(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The gradients of the log-likelihood of each field, ``[num_nodes, K, C, 2, d]``, and its masses."""
         if self.in_channels == -1:
             self.materialize(x)
         return gaussian_encode(x, self.mu, self.sigma, self.alpha.log_softmax(dim=-1), fields, weight)

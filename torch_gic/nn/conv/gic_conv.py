@@ -14,12 +14,13 @@ from torch_geometric.utils import is_sparse
 from torch_gic._checks import check_at_least, check_features
 from torch_gic.encoding import field_mean
 from torch_gic.fields import AnyFields, Fields, bipartite_fields, receptive_fields
-from torch_gic.nn.conv.bounded_norm import BoundedNorm
 from torch_gic.nn.conv.explain import ExplainableConv
 from torch_gic.nn.conv.gaussian_filter import GaussianFilter
+from torch_gic.nn.conv.outlier_clamp import OutlierClamp
 
 # Training may take a scale anywhere, and weights of directed graphs may be anything: infinite ones would make zeros NaN.
 HEAVIEST = 1e12
+FILTER_SHARE = 0.1
 
 
 class GICConv(ExplainableConv):
@@ -28,33 +29,34 @@ class GICConv(ExplainableConv):
 
     .. math::
         \mathbf{x}^{\prime}_i = \mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i + \mathbf{b}
-        + \frac{1}{K C} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
-        \Bigl[ \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
-        \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr],
+        + \frac{1}{10} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
+        \Bigl[ \ln (1 + n_{ikc}) \, \Big\Vert \,
+        \frac{\sigma_{kc}}{m_{ikc}} \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
+        \frac{\sigma_{kc}}{m_{ikc}} \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr],
 
         \zeta_{ik} = \sum_j \ln \sum_{c=1}^C \pi_{kc} \,
         \mathcal{N} \Bigl( \mathbf{v}_j; \mu_{kc}, \frac{\mathrm{diag}(\sigma_{kc}^2)}{s_k a_{ijk}} \Bigr), \qquad
-        \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_j), \quad
-        \hat{\mathbf{x}} = \mathrm{norm}(\mathbf{x}).
+        \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_j).
 
-    Each field is described by how it would change the means and deviations of a mixture: its first and second moments, split
-    over the components. The mixture sees few channels. The mean :math:`\bar{\mathbf{x}}_i` of :math:`\hat{\mathbf{x}}` over
-    the first field (:func:`~torch_gic.encoding.field_mean`) has all of them.
+    Each field is described by how it would change the means and deviations of a mixture: how many members each component has,
+    where they are and how they spread (:func:`~torch_gic.encoding.describe`). The mixture sees few channels. The mean
+    :math:`\bar{\mathbf{x}}_i` of the neighbours (:func:`~torch_gic.encoding.field_mean`) has all of them.
 
     :math:`a_{ijk}` is the weight of node :math:`j` in the :math:`k`-th receptive field of node :math:`i`
-    (:func:`~torch_gic.receptive_fields`), :math:`s_k` a scale of these weights, and :math:`\mathrm{norm}` a normalisation that
-    also bounds (:class:`~torch_gic.nn.BoundedNorm`): features of any unit and mean can come in, and an outlier cannot take
-    over. The ReLU of the paper's Eqn. (4) is left to the model, as in every PyG layer.
+    (:func:`~torch_gic.receptive_fields`), and :math:`s_k` a scale of these weights. The mixture sees normalised features
+    (:class:`~torch_gic.nn.BoundedNorm`), whatever their units. All else sees the features themselves, of which
+    :math:`\hat{\mathbf{x}}` only clamps what is far out (:class:`~torch_gic.nn.OutlierClamp`). The ReLU of the paper's Eqn.
+    (4) is left to the model, as in every PyG layer.
 
     .. note::
         The paper has neither :math:`\mathbf{W}_v`, :math:`\mathbf{W}_0` nor :math:`\mathbf{W}_1`, and no scale: its layer is
-        :obj:`GICConv(..., hidden_channels=None, scale=1.0, train_scale=False, root_weight=False)`. As printed, the exponents
-        :math:`a/2 \cdot \sum_d z_d^2` are small and all components share each node equally; :meth:`entropy` says how much.
+        :obj:`GICConv(..., hidden_channels=None, add_self_loops=True, scale=1.0, train_scale=False, root_weight=False)`, whose
+        filter takes the gradients of :math:`\zeta` as they are. As printed, the exponents :math:`a/2 \cdot \sum_d z_d^2` are
+        small and all components share each node equally; :meth:`entropy` says how much.
 
     .. note::
-        Between two sets of nodes, as in :func:`~torch_geometric.nn.to_hetero`, a target has one scale and no loop: take
-        :obj:`num_scales=1` and :obj:`add_self_loops=False` (:func:`~torch_gic.fields.bipartite_fields`). The features of the
-        targets enter by :math:`\mathbf{W}_0` alone.
+        Between two sets of nodes, as in :func:`~torch_geometric.nn.to_hetero`, a target has one scale and no loop
+        (:func:`~torch_gic.fields.bipartite_fields`). The features of the targets enter by :math:`\mathbf{W}_0` alone.
 
     Args:
         in_channels (int or tuple): Size of each input feature vector, or :obj:`-1` to take it from the first input. A tuple
@@ -65,14 +67,14 @@ class GICConv(ExplainableConv):
             bound the fields of large graphs by :obj:`max_neighbors`. (default: :obj:`1`)
         hidden_channels (int, optional): Size of :math:`\mathbf{v}`. :obj:`None`: the mixture sees
             :math:`\mathbf{x}` itself, as in the paper. (default: :obj:`32`)
-        add_self_loops (bool, optional): Whether each node is in its own field: see
-            :func:`~torch_gic.receptive_fields`. (default: :obj:`True`)
+        add_self_loops (bool, optional): Whether each node is in its own field, as in the paper: see
+            :func:`~torch_gic.receptive_fields`. (default: :obj:`False`)
         max_neighbors (int, optional): The largest number of field members per node. (default: :obj:`None`)
         scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
         train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
         root_weight (bool, optional): Whether to add
             :math:`\mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i`, and to weigh the many inputs of
-            the filter down beside it, by :math:`1 / K C`. (default: :obj:`True`)
+            the filter down beside it, to a tenth. (default: :obj:`True`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
@@ -97,7 +99,7 @@ class GICConv(ExplainableConv):
         num_components: int = 5,
         num_scales: int = 1,
         hidden_channels: int | None = 32,
-        add_self_loops: bool = True,
+        add_self_loops: bool = False,
         max_neighbors: int | None = None,
         scale: float = 8.0,
         train_scale: bool = True,
@@ -115,7 +117,7 @@ class GICConv(ExplainableConv):
         )
         # Targets that are nodes of another kind have statistics of their own.
         own = root_weight and hidden_channels is not None and isinstance(in_channels, tuple)
-        self.norm_target = BoundedNorm(target_channels) if own else None
+        self.clamp_target = OutlierClamp(target_channels) if own else None
         self.lin_root = Linear(target_channels, out_channels, bias) if root_weight else None
         self.lin_mean = Linear(source_channels, out_channels, bias=False) if root_weight else None
         self.log_scale = Parameter(torch.empty(num_scales), requires_grad=train_scale)
@@ -132,7 +134,7 @@ class GICConv(ExplainableConv):
         super().reset_parameters()
         self.filter.reset_parameters()
         torch.nn.init.constant_(self.log_scale, math.log(self.initial_scale))
-        for module in (self.norm_target, self.lin_root, self.lin_mean):
+        for module in (self.clamp_target, self.lin_root, self.lin_mean):
             if module is not None:
                 module.reset_parameters()
 
@@ -166,32 +168,29 @@ class GICConv(ExplainableConv):
         source, target = _pair(x)
         check_features(source, self.in_channels)  # before its size is taken for that of the graph
         fields = self.fields(x, edge_index, edge_weight, batch) if fields is None else self.checked(fields, x, edge_index)
-        normalized, root = self._normalize(source, target)
-        out = self.filter(normalized, fields, self._scaled(fields.weight))
+        prepared, root = self._prepare(source, target)
+        out = self.filter(prepared, fields, self._scaled(fields.weight))
         if self.lin_root is not None and self.lin_mean is not None:
-            # The filter has 2 K C times the inputs of the root, much alike. Steps of the same size in all weights, as Adam
-            # takes them, would add up to a change of the output that many times as large, and too large.
+            # The filter has many inputs, much alike. Steps of the same size in all weights, as Adam takes them, would add up to
+            # a change of the output that many times as large, and too large.
             dtype = self.lin_root.weight.dtype
-            x, narrow = normalized.to(dtype), self.in_channels <= self.out_channels  # the mean of as few channels as possible
+            x, narrow = prepared.to(dtype), self.in_channels <= self.out_channels  # the mean of as few channels as possible
             mean = self.lin_mean(field_mean(x, fields).to(dtype)) if narrow else field_mean(self.lin_mean(x), fields)
-            linear = self.lin_root(root.to(dtype)) + mean
-            out = linear + out * (1 / (self.num_scales * self.num_components))  # alpha= of torch.add is lost in Inductor
+            out = self.lin_root(root.to(dtype)) + mean + FILTER_SHARE * out  # alpha= of torch.add is lost in Inductor
         return out if torch.is_autocast_enabled(source.device.type) else out.to(source.dtype)
 
-    def _normalize(self, source: Tensor, target: Tensor) -> PairTensor:
+    def _prepare(self, source: Tensor, target: Tensor) -> PairTensor:
         """What the filter sees of the sources, and the root weight of the targets."""
-        if self.lin_root is None:
-            return self.filter.normalize(source)
-        name = "x" if source is target else "x_dst"
-        check_features(target, self.lin_root.in_channels, self.log_scale.dtype, name)
-        if source is target:
-            return self.filter.normalize(source)
-        if self.norm_target is not None:
-            return self.filter.normalize(source)[0], self.norm_target(target)
+        prepared = self.filter.prepare(source)
+        if self.lin_root is None or source is target:
+            return prepared, prepared
+        check_features(target, self.lin_root.in_channels, self.log_scale.dtype, "x_dst")
+        if self.clamp_target is not None:
+            return prepared, self.clamp_target(target)
         if source.size(1) != target.size(1):
             sizes = f"{source.size(1)} and {target.size(1)}"
             raise ValueError(f"Expected 'in_channels' to be a tuple, as (-1, -1), for nodes of two sizes (got x of {sizes})")
-        return self.filter.normalize(source, target)
+        return prepared, self.filter.bounded(target)
 
     def fields(
         self,
@@ -267,7 +266,7 @@ class GICConv(ExplainableConv):
 
         At 1 the components are interchangeable and do nothing; at 0 each field member belongs to one.
         """
-        v = self.filter.project(self.filter.normalize(x)[0])
+        v = self.filter.project(self.filter.prepare(x))
         return self.filter.mixture.entropy(v, fields, self._scaled(fields.weight))
 
     def _scaled(self, weight: Tensor) -> Tensor:

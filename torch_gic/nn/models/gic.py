@@ -133,6 +133,7 @@ class GIC(NodeLevel):
             "architecture": PRINTED,
             "num_components": 7,
             "num_scales": 7,
+            "add_self_loops": True,
             "readout": "last",
             "hidden_channels": None,
             "root_weight": False,

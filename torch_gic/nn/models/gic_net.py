@@ -61,9 +61,8 @@ class GICNet(BasicGNN):
         self._trim: torch.nn.Module = _NoTrim()  # type: ignore[assignment]
 
     def init_conv(self, in_channels: int | tuple[int, int], out_channels: int, **kwargs: Any) -> GICConv:
-        """One layer. Between two sets of nodes there are no loops."""
         if isinstance(in_channels, tuple | list):
-            in_channels, kwargs = (in_channels[0], in_channels[1]), {"add_self_loops": False} | kwargs
+            in_channels = in_channels[0], in_channels[1]
         # PyG marks methods abstract that layers may leave out
         return GICConv(in_channels, out_channels, **kwargs)  # type: ignore[abstract]
 

@@ -1,0 +1,63 @@
+"""What the linear part of a convolution sees: the features themselves, but none that could take over."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torch_gic.encoding.normalize import reciprocal_deviation
+from torch_gic.nn.conv.running_statistics import RunningStatistics, single
+
+BOUND = 20.0  # deviations: a word that one document in four hundred has stays as it is
+LONGEST = 8.0  # the length of 64 features of unit variance
+
+
+class OutlierClamp(RunningStatistics):
+    r"""Clamps each channel to :math:`B` deviations around its mean, and scales long feature vectors down
+
+    .. math::
+        \mathbf{x}^{\prime} = \min \Bigl( 1, \frac{8}{r} \Bigr) \cdot
+        \mathrm{clamp}(\mathbf{x}; \mathbf{m} - B \mathbf{s}, \mathbf{m} + B \mathbf{s}), \qquad
+        r^2 = \sum_d \left( m_d^2 + s_d^2 \right),
+
+    where :math:`\mathbf{m}` and :math:`\mathbf{s}` are the running mean and deviation of the channels, and :math:`r` is the
+    length of an ordinary feature vector. Ordinary features stay as they are, unlike in a normalisation. No gradient is taken of
+    the statistics. They are those of all batches so far, also in training, so that training and evaluation do the same.
+
+    Args:
+        channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
+        bound (float, optional): The largest deviation :math:`B`. (default: :obj:`20.0`)
+
+    Shapes:
+        - **input:** features :math:`(|\mathcal{V}|, F)`
+        - **output:** features :math:`(|\mathcal{V}|, F)`, in float32 for half precision
+    """
+
+    def __init__(self, channels: int, bound: float = BOUND) -> None:
+        super().__init__(channels)
+        self.bound = bound
+
+    def reset_parameters(self) -> None:
+        self.reset_statistics()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.learns(x):
+            var, mean = torch.var_mean(single(x.detach()), dim=0, correction=0)
+            self.remember(mean, var)
+        return self.clamp(x)
+
+    def clamp(self, x: Tensor) -> Tensor:
+        """By the statistics so far."""
+        x = single(x)
+        mean, var = self.recall()
+        reach = self.bound * var.sqrt()
+        length = (mean.square() + var).sum().sqrt()
+        shrink = LONGEST / length.clamp(min=LONGEST)
+        return (x.clamp((mean - reach).to(x.dtype), (mean + reach).to(x.dtype)) * shrink).to(x.dtype)
+
+    def reciprocal_deviation(self) -> Tensor:
+        """One over the deviation of each channel, zero for a constant one: what brings all channels to one unit."""
+        return reciprocal_deviation(*self.recall())
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.channels}, bound={self.bound})"
