@@ -22,8 +22,8 @@ STAGES = [
         2,
         0,
         "2  Encoding",
-        ["norm, project, norm; then", "gradients  [N, K, C, 2, d]"],
-        ["encoding/gaussian_encode.py", "nn/conv/bounded_norm.py"],
+        ["clamp, project, norm; then", "y  [N, K, C, 2 d + 1]"],
+        ["encoding/gaussian_encode.py", "encoding/describe.py"],
     ),
     (
         3,

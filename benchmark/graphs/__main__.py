@@ -1,6 +1,6 @@
 """Which network classifies graphs best? GIC and its variants beside PNA, GIN, GraphSAGE, GATv2, GMMConv and GCN.
 
-All stand behind the same two-layer encoder. Each gets the same trials of learning rate, width, layers and dropout. The trials
+All stand behind the same two-layer encoder, or without it take the features as they are. Each gets the same trials of learning rate, width, layers and dropout. The trials
 are judged by the graphs of the last of ten folds, which is never tested. The best settings are then trained on each of the
 other folds, and tested once at the epoch that validation graphs chose. Molecules have one scaffold split: their folds are
 seeds. Runs are lines of graphs/DATASET.jsonl in the output folder, and are not made again.
@@ -37,6 +37,7 @@ def parse_args():
         help=f"of: {'; '.join(NETWORKS)} (default: {'; '.join(networks)})",
     )
     add("--features", "; ".join(f"{name}: {text}" for name, text in FEATURES.items()), choices=FEATURES, default="all")
+    parser.add_argument("--no-encoder", dest="encoder", action="store_false", help="the features go to the convolutions")
     add("--trials", "settings to try; 1: the default ones, and no trial is run", type=int, default=4)
     add("--folds", "to test", nargs="+", type=int, choices=folds, default=folds)
     add("--epochs", "of each run and trial", type=int, default=30)
@@ -59,10 +60,10 @@ def measure(args, dataset):
     chosen = dict.fromkeys(args.networks, settings[0])
     if args.trials > 1:
         for network in args.networks:
-            jobs = [make_job(dataset, network, "trial", own, args.epochs, TUNING, args.features) for own in settings]
+            jobs = [make_job(dataset, network, "trial", own, args.epochs, TUNING, args.features, args.encoder) for own in settings]
             chosen[network] = best(settings, make_missing(run, args, jobs, path, args.jobs))
     jobs = [
-        make_job(dataset, network, "test", own, args.epochs, fold, args.features)
+        make_job(dataset, network, "test", own, args.epochs, fold, args.features, args.encoder)
         for fold in args.folds
         for network, own in chosen.items()
         if own is not None

@@ -1,7 +1,7 @@
 """The networks of the benchmarks of graphs, by name: GIC, its variants and peers, poolings, and what the paper compares with.
 
 Each is a factory of the graphs, the numbers of the training graphs, and the `Shape`. The body follows a two-layer encoder, the
-same for all. The networks of the paper's tables have the printed widths instead, and no encoder.
+same for all, or stands alone. The networks of the paper's tables have the printed widths instead, and no encoder.
 """
 
 import itertools
@@ -28,6 +28,11 @@ class Shape(NamedTuple):
     width: int = 64
     layers: int = 3
     dropout: float = 0.0
+    encoder: bool = True
+
+    def encode(self, in_channels):
+        """The encoder, and how many channels the body takes."""
+        return (Encoder(in_channels, self.width), self.width) if self.encoder else (torch.nn.Identity(), in_channels)
 
 
 class Encoded(torch.nn.Module):
@@ -74,8 +79,9 @@ def _gic(make=GIC, ratio=RATIO, **options):
     """GIC behind the encoder; what is not said is the default of the class."""
 
     def network(graphs, training, shape):
-        body = make(shape.width, graphs.num_outputs, architecture=architecture(shape, ratio), dropout=shape.dropout, **options)
-        return Encoded(Encoder(graphs.num_features, shape.width), body)
+        encoder, channels = shape.encode(graphs.num_features)
+        layers = architecture(shape, ratio)
+        return Encoded(encoder, make(channels, graphs.num_outputs, architecture=layers, dropout=shape.dropout, **options))
 
     return network
 
@@ -94,10 +100,11 @@ def _flat(graphs, training, shape):
 def _peer(name):
     def network(graphs, training, shape):
         about, widths = graphs.about(training), [shape.width] * shape.layers
-        blocks = [Block(LAYERS[name](shape.width, shape.width, about), shape.width) for _ in widths]
+        encoder, channels = shape.encode(graphs.num_features)
+        pairs = itertools.pairwise([channels, *widths])
+        blocks = [Block(LAYERS[name](i, o, about), o) for i, o in pairs]
         size = graphs.mean_size(training)
-        body = BlockNetwork(blocks, widths, graphs.num_outputs, shape.width, size, shape.dropout)
-        return Encoded(Encoder(graphs.num_features, shape.width), body)
+        return Encoded(encoder, BlockNetwork(blocks, widths, graphs.num_outputs, shape.width, size, shape.dropout))
 
     return network
 
@@ -107,8 +114,9 @@ def _pooled(pooler):
 
     def network(graphs, training, shape):
         widths, size = [shape.width] * shape.layers, graphs.mean_size(training)
-        encoder = Encoder(graphs.num_features, shape.width)
-        blocks = [Block(WeightedGIN(shape.width, shape.width), shape.width, weighted=True) for _ in widths]
+        encoder, channels = shape.encode(graphs.num_features)
+        pairs = itertools.pairwise([channels, *widths])
+        blocks = [Block(WeightedGIN(i, o), o, weighted=True) for i, o in pairs]
         body = BlockNetwork(blocks, widths, graphs.num_outputs, shape.width, size, shape.dropout)
         sizes = [math.ceil(RATIO**level * size) for level in range(shape.layers - 1)]
         body.pools.extend(POOLERS[pooler](shape.width, RATIO, size) for size in sizes)

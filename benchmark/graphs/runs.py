@@ -19,11 +19,11 @@ def load(root, data_url, name, features):
     return load_graphs(argparse.Namespace(root=root, data_url=data_url), name, features)
 
 
-def make_job(dataset, network, stage, settings, epochs, fold, features="all"):
+def make_job(dataset, network, stage, settings, epochs, fold, features="all", encoder=True):
     """All that a run depends on. The stage: "trial" is validated only, "test" is tested once; "printed" has the paper's layers
     and is tested after every epoch, "sgd" so too with the paper's optimiser."""
     job = {"dataset": dataset, "network": network, "stage": stage, "features": features, "epochs": epochs, "fold": fold}
-    return job | settings
+    return job | settings | ({"encoder": encoder} if stage in ("trial", "test") else {})
 
 
 def split_of(graphs, job):

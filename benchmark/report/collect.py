@@ -13,13 +13,14 @@ def files(folder, kind):
 
 def graph_results(folder):
     """Of each data set and network: {fold: result} of the settings that its trials chose, and these settings. With features
-    other than all, the name of the data set says so. Of several numbers of epochs the largest counts."""
+    other than all or without encoder, the name of the data set says so. Of several numbers of epochs the largest counts."""
     collected = {}
     for dataset, lines in files(folder, "graphs").items():
         groups = defaultdict(lambda: defaultdict(list))
         for line in lines:
             job = line["job"]
-            title = dataset if job["features"] == "all" else f"{dataset} ({job['features']})"
+            special = [job["features"]] * (job["features"] != "all") + ["no encoder"] * (not job["encoder"])
+            title = f"{dataset} ({', '.join(special)})" if special else dataset
             groups[title][job["network"]].append((job, line["result"]))
         for title, networks in groups.items():
             longest = max(job["epochs"] for runs in networks.values() for job, _ in runs)

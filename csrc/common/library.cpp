@@ -8,6 +8,8 @@ STABLE_TORCH_LIBRARY_IMPL(torch_gic, CPU, m) {
   m.impl("adjacency_powers", TORCH_BOX(&torch_gic::adjacency_powers_cpu));
   m.impl("bounded_norm", TORCH_BOX(&torch_gic::bounded_norm_cpu));
   m.impl("bounded_norm_backward", TORCH_BOX(&torch_gic::bounded_norm_backward_cpu));
+  m.impl("describe", TORCH_BOX(&torch_gic::describe_cpu));
+  m.impl("describe_backward", TORCH_BOX(&torch_gic::describe_backward_cpu));
   m.impl("field_mean", TORCH_BOX(&torch_gic::field_mean_cpu));
   m.impl("field_mean_backward", TORCH_BOX(&torch_gic::field_mean_backward_cpu));
   m.impl("gaussian_encode", TORCH_BOX(&torch_gic::gaussian_encode_cpu));

@@ -14,6 +14,10 @@ std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor w
                                                 int64_t num_scales, std::optional<int64_t> max_neighbors,
                                                 std::optional<Tensor> degree);
 
+Tensor describe_cpu(Tensor encoding, Tensor mass, Tensor sigma);
+
+std::tuple<Tensor, Tensor, Tensor> describe_backward_cpu(Tensor grad, Tensor encoding, Tensor mass, Tensor sigma);
+
 std::tuple<Tensor, Tensor> field_mean_cpu(Tensor x, Tensor weight, Tensor member, Tensor rowptr);
 
 std::tuple<Tensor, Tensor> field_mean_backward_cpu(Tensor grad, Tensor mean, Tensor mass, Tensor x, Tensor weight,
@@ -24,8 +28,8 @@ std::tuple<Tensor, Tensor> gaussian_encode_cpu(Tensor x, Tensor mu, Tensor sigma
                                                Tensor member, Tensor rowptr);
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gaussian_encode_backward_cpu(
-    Tensor grad, Tensor grad_mass, Tensor encoding, Tensor mass, Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight,
-    Tensor member, Tensor rowptr, bool x_needs_grad, bool weight_needs_grad);
+    Tensor grad, Tensor grad_mass, Tensor encoding, Tensor mass, Tensor x, Tensor mu, Tensor sigma, Tensor log_pi,
+    Tensor weight, Tensor member, Tensor rowptr, bool x_needs_grad, bool weight_needs_grad);
 
 std::tuple<Tensor, Tensor, Tensor> bounded_norm_cpu(Tensor x, double bound);
 

@@ -34,7 +34,7 @@ template <typename T>
 void gaussian_encode(const Encoding<T>& fields, T* encoding, T* mass, int64_t begin, int64_t end);
 
 template <typename T>
-void gaussian_encode_backward(const Encoding<T>& fields, const T* grad, const T* grad_mass, const T* encoding, const T* mass,
-                              const Gradients<T>& to, int64_t begin, int64_t end);
+void gaussian_encode_backward(const Encoding<T>& fields, const T* grad, const T* grad_mass, const T* encoding,
+                              const T* mass, const Gradients<T>& to, int64_t begin, int64_t end);
 
 }  // namespace torch_gic

@@ -47,8 +47,8 @@ TORCH_GIC_INLINE void attribute_tile(const T* x, const T* g, int64_t width, cons
 // linear function, at 'g', those to its masses S1 and S0, and what it adds to those of mean and deviation:
 // -(S1 g1 / sigma + 2 y1 g2) / sigma and -(2 y1 g1 + (3 y2 + 2 S0 / sigma) g2) / sigma, where y is the encoding.
 template <typename S, typename T = typename S::Scalar>
-TORCH_GIC_INLINE void unfinish(const Encoding<T>& f, int64_t c, const T* grad, const T* grad_mass, const T* y, const T* mass, int64_t width,
-                               T* g, T* g_mass, T* to_mu, T* to_sigma) {
+TORCH_GIC_INLINE void unfinish(const Encoding<T>& f, int64_t c, const T* grad, const T* grad_mass, const T* y,
+                               const T* mass, int64_t width, T* g, T* g_mass, T* to_mu, T* to_sigma) {
   const int64_t d = f.channels;
   const T *mu = f.mu + c * d, *precision = f.precision + c * d;
   const T total = mass[0], count = mass[1];
@@ -70,8 +70,8 @@ TORCH_GIC_INLINE void unfinish(const Encoding<T>& f, int64_t c, const T* grad, c
 }
 
 template <typename S, typename T = typename S::Scalar>
-TORCH_GIC_INLINE void backward(const Encoding<T>& f, const T* grad, const T* grad_mass, const T* encoding, const T* mass,
-                               const Gradients<T>& to, int64_t begin, int64_t end) {
+TORCH_GIC_INLINE void backward(const Encoding<T>& f, const T* grad, const T* grad_mass, const T* encoding,
+                               const T* mass, const Gradients<T>& to, int64_t begin, int64_t end) {
   using Vec = typename S::Vec;
   constexpr int64_t lanes = S::kLanes;
   const int64_t d = f.channels, kc = f.scales * f.components, components = f.components;
@@ -83,8 +83,8 @@ TORCH_GIC_INLINE void backward(const Encoding<T>& f, const T* grad, const T* gra
     if (f.rowptr[i] == f.rowptr[i + 1]) continue;
     for (int64_t c = 0; c < kc; ++c) {
       const int64_t row = i * kc + c;
-      unfinish<S>(f, c, grad + row * 2 * d, grad_mass + row * 2, encoding + row * 2 * d, mass + row * 2, s.width, &s.g[c * 2 * s.width],
-                  &g_mass[c * 2], to.mu + c * d, to.sigma + c * d);
+      unfinish<S>(f, c, grad + row * 2 * d, grad_mass + row * 2, encoding + row * 2 * d, mass + row * 2, s.width,
+                  &s.g[c * 2 * s.width], &g_mass[c * 2], to.mu + c * d, to.sigma + c * d);
     }
     for (int64_t e = f.rowptr[i]; e < f.rowptr[i + 1]; e += kPiece) {
       const int64_t n = std::min(kPiece, f.rowptr[i + 1] - e), end_lane = padded<S>(n);
@@ -151,13 +151,14 @@ TORCH_GIC_INLINE void backward(const Encoding<T>& f, const T* grad, const T* gra
 
 // The same loops for each target; the attribute of a function decides for what its inlined body is compiled.
 template <typename T>
-using Backward = void(const Encoding<T>&, const T*, const T*, const T*, const T*, const Gradients<T>&, int64_t, int64_t);
+using Backward = void(const Encoding<T>&, const T*, const T*, const T*, const T*, const Gradients<T>&, int64_t,
+                      int64_t);
 
-#define TORCH_GIC_VARIANT(suffix, attribute, bytes)                                                            \
-  template <typename T>                                                                                        \
-  attribute void backward_##suffix(const Encoding<T>& fields, const T* grad, const T* grad_mass, const T* encoding, const T* mass, \
-                                   const Gradients<T>& to, int64_t begin, int64_t end) {                       \
-    backward<Simd<T, bytes>>(fields, grad, grad_mass, encoding, mass, to, begin, end);                                    \
+#define TORCH_GIC_VARIANT(suffix, attribute, bytes)                                                                 \
+  template <typename T>                                                                                             \
+  attribute void backward_##suffix(const Encoding<T>& fields, const T* grad, const T* grad_mass, const T* encoding, \
+                                   const T* mass, const Gradients<T>& to, int64_t begin, int64_t end) {             \
+    backward<Simd<T, bytes>>(fields, grad, grad_mass, encoding, mass, to, begin, end);                              \
   }
 
 TORCH_GIC_VARIANT(any, , 16)
@@ -169,8 +170,8 @@ TORCH_GIC_VARIANT(avx512, TORCH_GIC_AVX512, 64)
 }  // namespace
 
 template <typename T>
-void gaussian_encode_backward(const Encoding<T>& fields, const T* grad, const T* grad_mass, const T* encoding, const T* mass,
-                              const Gradients<T>& to, int64_t begin, int64_t end) {
+void gaussian_encode_backward(const Encoding<T>& fields, const T* grad, const T* grad_mass, const T* encoding,
+                              const T* mass, const Gradients<T>& to, int64_t begin, int64_t end) {
   static Backward<T>* const kernel = TORCH_GIC_CHOOSE(Backward<T>, backward);
   kernel(fields, grad, grad_mass, encoding, mass, to, begin, end);
 }

@@ -219,8 +219,8 @@ void through_distances(const Operands& o, const Prepared<T>& prepared, const std
 // Several nodes add to the gradient of one member. Each part adds into memory of its own, and the parts are then summed
 // in their order: the same bits for any number of threads.
 template <typename T>
-void backward(const Operands& o, const T* grad, const T* grad_mass, const T* encoding, const T* mass, T* grad_x, T* grad_mu, T* grad_sigma,
-              T* grad_log_pi, T* grad_weight) {
+void backward(const Operands& o, const T* grad, const T* grad_mass, const T* encoding, const T* mass, T* grad_x,
+              T* grad_mu, T* grad_sigma, T* grad_log_pi, T* grad_weight) {
   const Prepared<T> prepared(o);
   const auto& f = prepared.fields;
   const int64_t d = grad_x ? o.channels : 0, distances = f.distance ? o.kc : 0, width = d + distances;
@@ -285,8 +285,8 @@ std::tuple<Tensor, Tensor> gaussian_encode_cpu(Tensor x, Tensor mu, Tensor sigma
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gaussian_encode_backward_cpu(
-    Tensor grad, Tensor grad_mass, Tensor encoding, Tensor mass, Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight,
-    Tensor member, Tensor rowptr, bool x_needs_grad, bool weight_needs_grad) {
+    Tensor grad, Tensor grad_mass, Tensor encoding, Tensor mass, Tensor x, Tensor mu, Tensor sigma, Tensor log_pi,
+    Tensor weight, Tensor member, Tensor rowptr, bool x_needs_grad, bool weight_needs_grad) {
   const Operands o(x, mu, sigma, log_pi, weight, member, rowptr);
   const auto dtype = x.scalar_type();
   const int64_t shape[5] = {o.num_nodes, o.scales, o.components, 2, o.channels};
@@ -310,9 +310,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gaussian_encode_backward_cpu(
   Tensor grad_x = like(x, x_needs_grad), grad_weight = like(weight, weight_needs_grad);
   Tensor grad_mu = like(mu, true), grad_sigma = like(mu, true), grad_log_pi = like(log_pi, true);
   const auto run = [&]<typename T>(T) {
-    backward<T>(o, grad.const_data_ptr<T>(), grad_mass.const_data_ptr<T>(), encoding.const_data_ptr<T>(), mass.const_data_ptr<T>(),
-                x_needs_grad ? grad_x.mutable_data_ptr<T>() : nullptr, grad_mu.mutable_data_ptr<T>(),
-                grad_sigma.mutable_data_ptr<T>(), grad_log_pi.mutable_data_ptr<T>(),
+    backward<T>(o, grad.const_data_ptr<T>(), grad_mass.const_data_ptr<T>(), encoding.const_data_ptr<T>(),
+                mass.const_data_ptr<T>(), x_needs_grad ? grad_x.mutable_data_ptr<T>() : nullptr,
+                grad_mu.mutable_data_ptr<T>(), grad_sigma.mutable_data_ptr<T>(), grad_log_pi.mutable_data_ptr<T>(),
                 weight_needs_grad ? grad_weight.mutable_data_ptr<T>() : nullptr);
   };
   if (dtype == ScalarType::Float) {

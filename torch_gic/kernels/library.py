@@ -30,6 +30,8 @@ CPU_KERNELS = [  # what a compiled library registers
     "adjacency_powers",
     "bounded_norm",
     "bounded_norm_backward",
+    "describe",
+    "describe_backward",
     "field_mean",
     "field_mean_backward",
     "gaussian_encode",

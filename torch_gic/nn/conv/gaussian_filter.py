@@ -100,7 +100,7 @@ class GaussianFilter(torch.nn.Module):
         gradients, masses = self.mixture(self.project(x), fields, weight)
         if self.projection is None:
             return self.lin(gradients.flatten(start_dim=1))
-        return self.lin(describe(gradients, masses, self.mixture.sigma))
+        return self.lin(describe(gradients, masses, self.mixture.sigma).flatten(start_dim=1))
 
     @torch.no_grad()
     def init_from_data(self, x: Tensor, generator: torch.Generator | None = None, num_iterations: int = 0) -> None:
