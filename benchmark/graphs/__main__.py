@@ -1,9 +1,9 @@
 """Which network classifies graphs best? GIC and its variants beside PNA, GIN, GraphSAGE, GATv2, GMMConv and GCN.
 
-All stand behind the same two-layer encoder, or without it take the features as they are. Each gets the same trials of learning rate, width, layers and dropout. The trials
-are judged by the graphs of the last of ten folds, which is never tested. The best settings are then trained on each of the
-other folds, and tested once at the epoch that validation graphs chose. Molecules have one scaffold split: their folds are
-seeds. Runs are lines of graphs/DATASET.jsonl in the output folder, and are not made again.
+All stand behind the same two-layer encoder, or without it take the features as they are. Each gets the same trials of learning
+rate, width, layers and dropout. The trials are judged by the graphs of the last of ten folds, which is never tested. The best
+settings are then trained on each of the other folds, and tested once at the epoch that validation graphs chose. Molecules have
+one scaffold split: their folds are seeds. Runs are lines of graphs/DATASET.jsonl in the output folder, and are not made again.
 """
 
 from ..common.arguments import add_run_arguments, complete, make_parser
@@ -56,14 +56,14 @@ def measure(args, dataset):
     """A row for each network. All networks are tuned before any is tested, and take turns fold by fold: what is there of a
     command that is stopped is comparable."""
     load(args.root, args.data_url, dataset, args.features)  # an error ends the command, and not a process of it
-    path, settings = path_of(args.output, dataset), candidates(args.trials)
+    path, settings, inputs = path_of(args.output, dataset), candidates(args.trials), (args.features, args.encoder)
     chosen = dict.fromkeys(args.networks, settings[0])
     if args.trials > 1:
         for network in args.networks:
-            jobs = [make_job(dataset, network, "trial", own, args.epochs, TUNING, args.features, args.encoder) for own in settings]
+            jobs = [make_job(dataset, network, "trial", own, args.epochs, TUNING, *inputs) for own in settings]
             chosen[network] = best(settings, make_missing(run, args, jobs, path, args.jobs))
     jobs = [
-        make_job(dataset, network, "test", own, args.epochs, fold, args.features, args.encoder)
+        make_job(dataset, network, "test", own, args.epochs, fold, *inputs)
         for fold in args.folds
         for network, own in chosen.items()
         if own is not None

@@ -13,14 +13,15 @@ from torch_geometric.nn import ChebConv, GCNConv, Linear
 from torch_geometric.utils import cumsum
 
 from torch_gic import GIC, GICConv, VIGMMPool
-from torch_gic.nn.models.architecture import DEFAULT, parse_architecture
+from torch_gic.nn.models.architecture import PRINTED as PRINTED_ARCHITECTURE
+from torch_gic.nn.models.architecture import parse_architecture
 
 from ..common.layers import LAYERS, Encoder
 from ..pooling.select import POOLERS
 from .blocks import Block, BlockNetwork, WeightedGIN
 
 RATIO = 0.5  # of all poolings
-PRINTED_WIDTHS = [int(size) for kind, size in parse_architecture(DEFAULT) if kind == "C"]
+PRINTED_WIDTHS = [int(size) for kind, size in parse_architecture(PRINTED_ARCHITECTURE) if kind == "C"]
 HIDDEN = 256  # of the printed fully connected layer
 
 
@@ -69,13 +70,13 @@ class FlatGIC(torch.nn.Module):
         return self.classifier(padded.view(data.size, -1))
 
 
-def architecture(shape, ratio=RATIO):
+def architecture(shape, ratio=None):
     """Convolutions of one width with coarsenings between them, in the paper's notation; without a ratio there are none."""
     between = f"-P({ratio})-" if ratio else "-"
     return between.join([f"C({shape.width})"] * shape.layers) + f"-P-FC({shape.width})"
 
 
-def _gic(make=GIC, ratio=RATIO, **options):
+def _gic(make=GIC, ratio=None, **options):
     """GIC behind the encoder; what is not said is the default of the class."""
 
     def network(graphs, training, shape):
@@ -151,7 +152,7 @@ VARIANTS = {  # what each part of GIC is worth: one thing changed
     "GIC, C = 1": _gic(num_components=1),
     "GIC, K = 3": _gic(num_scales=3),
     "GIC, no projection": _gic(hidden_channels=None),
-    "GIC, no coarsening": _gic(ratio=None),
+    "GIC, coarsened": _gic(ratio=RATIO),
     "GIC.as_printed": _gic(GIC.as_printed, ratio=0.25),
 }
 PEERS = {name: _peer(name) for name in LAYERS if name not in ("GICConv", "ChebNet")}
@@ -172,7 +173,8 @@ PRINTED = {
     "ChebNet, VIGMMPool": _printed_peer(lambda i, o: ChebConv(i, o, K=7)),
     "GCN, VIGMMPool": _printed_peer(GCNConv),
     "GIC, flat": _flat,
-    "GIC, affinity laplacian": _printed_gic(pool_kwargs={"affinity": "laplacian"}),
+    "GIC, coarsened": _printed_gic(architecture=PRINTED_ARCHITECTURE),
+    "GIC, affinity laplacian": _printed_gic(architecture=PRINTED_ARCHITECTURE, pool_kwargs={"affinity": "laplacian"}),
 }
 
 

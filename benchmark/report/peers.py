@@ -6,10 +6,11 @@ from ..graphs.molecules import MOLECULES
 from ..graphs.networks import PEERS, POOLED, VARIANTS
 from .collect import graph_results, node_results
 
-GRAPHS_TEXT = """All behind the same two-layer encoder, or all without it, with the same trials (learning rate, width, layers, dropout), judged by
-a fold that is never tested. Each of the other folds is tested once, at the epoch that validation graphs chose. Difference: GIC
-less the network, with the interval of 95 % (corrected resampled t-test, Nadeau and Bengio 2003), and p after Holm over all
-tests of this table. Seconds are of an epoch, the least over the folds, one thread, on a machine busy with other runs too."""
+GRAPHS_TEXT = """All behind the same two-layer encoder, or all without it. All have the same trials (learning rate, width,
+layers, dropout), judged by a fold that is never tested. Each of the other folds is tested once, at the epoch that validation
+graphs chose. Difference: GIC less the network, with the interval of 95 % (corrected resampled t-test, Nadeau and Bengio 2003),
+and p after Holm over all tests of this table. Seconds are of an epoch, the least over the folds, one thread, on a machine busy
+with other runs too."""
 
 
 PUBLISHED = """Published for the same molecules of HIV and another scaffold split, with edge features (leaderboard of

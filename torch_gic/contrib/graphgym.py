@@ -25,7 +25,7 @@ from torch_gic.datasets import Letters
 @register_config("gic")
 def set_gic_config(config: Any) -> None:
     """The section ``gic``: arguments of :class:`~torch_gic.GICConv`, and the architecture of :class:`~torch_gic.GIC`."""
-    layer = {"num_components": 5, "num_scales": 1, "hidden_channels": 32, "max_neighbors": 0}
+    layer = {"num_components": 5, "num_scales": 1, "hidden_channels": 16, "max_neighbors": 0}
     config.gic = CfgNode({**layer, "architecture": "C(64)-P(0.5)-C(64)-P"})
 
 

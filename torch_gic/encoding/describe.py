@@ -10,7 +10,8 @@ from torch import Tensor
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
 from torch_gic.kernels.operands import check_tensor
 
-# Of the mass of a field: a component that has less of it tells little of its members. The same is in csrc/encoding/describe_op.cpp.
+# Of the mass of a field: a component that has less of it tells little of its members. The same number is kShrinkage in
+# csrc/encoding/describe_op.cpp.
 SHRINKAGE = 0.1
 
 OPS.define("describe(Tensor encoding, Tensor mass, Tensor sigma) -> Tensor")

@@ -15,8 +15,8 @@ from torch_gic.kernels.operands import row_of_entries
 OPERANDS = "Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight, Tensor member, Tensor rowptr"
 OPS.define(f"gaussian_encode({OPERANDS}) -> (Tensor, Tensor)")
 OPS.define(
-    f"gaussian_encode_backward(Tensor grad, Tensor grad_mass, Tensor encoding, Tensor mass, {OPERANDS}, bool x_needs_grad=True,"
-    " bool weight_needs_grad=True) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+    f"gaussian_encode_backward(Tensor grad, Tensor grad_mass, Tensor encoding, Tensor mass, {OPERANDS},"
+    " bool x_needs_grad=True, bool weight_needs_grad=True) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 

@@ -111,8 +111,9 @@ def transitions(
 ) -> list[Tensor]:
     """The entries of ``T_k = diag(d_{k-1}) A diag(d_k)^-1`` with ``d_k = A d_{k-1}``, or as given, and ``d_0 = 1``.
 
-    Where no walk ends, so that ``d_k`` is zero, 1 stands for it in the ratio: the edges that leave such a node still count. Each ``d`` is a fraction times a power of two that is kept beside it, so nothing overflows and, unlike in logarithms,
-    whole numbers stay exact.
+    Where no walk ends, so that ``d_k`` is zero, 1 stands for it in the ratio: the edges that leave such a node still count.
+    Each ``d`` is a fraction times a power of two that is kept beside it, so nothing overflows and, unlike in logarithms, whole
+    numbers stay exact.
     """
     fraction, exponent = torch.frexp(value)
     degree, power = torch.frexp(value.new_ones(num_nodes))

@@ -31,7 +31,7 @@ class GaussianAggregation(Aggregation):
         out_channels (int, optional): Size of each output. (default: :obj:`in_channels`, which most PyG layers expect)
         num_components (int, optional): The number of components :math:`C`. (default: :obj:`5`)
         hidden_channels (int, optional): Size of :math:`\mathbf{v}`, as in :class:`~torch_gic.GICConv`.
-            (default: :obj:`32`)
+            (default: :obj:`16`)
 
     Shapes:
         - **input:** vectors :math:`(M, F_{in})`, and the set of each as index :math:`(M)` or as boundaries
@@ -51,7 +51,7 @@ class GaussianAggregation(Aggregation):
         in_channels: int,
         out_channels: int | None = None,
         num_components: int = 5,
-        hidden_channels: int | None = 32,
+        hidden_channels: int | None = 16,
     ) -> None:
         super().__init__()
         if out_channels is None:

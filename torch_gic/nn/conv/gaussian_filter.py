@@ -38,7 +38,7 @@ class GaussianFilter(torch.nn.Module):
         num_scales (int): The number of scales :math:`K`.
         num_components (int): The number of components :math:`C` per scale.
         hidden_channels (int, optional): Size of :math:`\mathbf{v}`. :obj:`None`: the mixture sees
-            :math:`\mathbf{x}` itself, as in the paper. (default: :obj:`32`)
+            :math:`\mathbf{x}` itself, as in the paper. (default: :obj:`16`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
@@ -52,7 +52,7 @@ class GaussianFilter(torch.nn.Module):
         out_channels: int,
         num_scales: int,
         num_components: int,
-        hidden_channels: int | None = 32,
+        hidden_channels: int | None = 16,
         bias: bool = True,
     ) -> None:
         super().__init__()

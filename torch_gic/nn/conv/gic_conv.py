@@ -66,7 +66,7 @@ class GICConv(ExplainableConv):
         num_scales (int, optional): The number of scales :math:`K`: a node sees those at most :math:`K` steps away. Beyond 1,
             bound the fields of large graphs by :obj:`max_neighbors`. (default: :obj:`1`)
         hidden_channels (int, optional): Size of :math:`\mathbf{v}`. :obj:`None`: the mixture sees
-            :math:`\mathbf{x}` itself, as in the paper. (default: :obj:`32`)
+            :math:`\mathbf{x}` itself, as in the paper. (default: :obj:`16`)
         add_self_loops (bool, optional): Whether each node is in its own field, as in the paper: see
             :func:`~torch_gic.receptive_fields`. (default: :obj:`False`)
         max_neighbors (int, optional): The largest number of field members per node. (default: :obj:`None`)
@@ -98,7 +98,7 @@ class GICConv(ExplainableConv):
         out_channels: int,
         num_components: int = 5,
         num_scales: int = 1,
-        hidden_channels: int | None = 32,
+        hidden_channels: int | None = 16,
         add_self_loops: bool = False,
         max_neighbors: int | None = None,
         scale: float = 8.0,
@@ -171,8 +171,8 @@ class GICConv(ExplainableConv):
         prepared, root = self._prepare(source, target)
         out = self.filter(prepared, fields, self._scaled(fields.weight))
         if self.lin_root is not None and self.lin_mean is not None:
-            # The filter has many inputs, much alike. Steps of the same size in all weights, as Adam takes them, would add up to
-            # a change of the output that many times as large, and too large.
+            # The filter has many inputs, much alike. Steps of the same size in all weights, as Adam takes them, would add up
+            # to a change of the output that many times as large, and too large.
             dtype = self.lin_root.weight.dtype
             x, narrow = prepared.to(dtype), self.in_channels <= self.out_channels  # the mean of as few channels as possible
             mean = self.lin_mean(field_mean(x, fields).to(dtype)) if narrow else field_mean(self.lin_mean(x), fields)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from torch_gic.encoding.normalize import reciprocal_deviation
@@ -21,8 +20,8 @@ class OutlierClamp(RunningStatistics):
         r^2 = \sum_d \left( m_d^2 + s_d^2 \right),
 
     where :math:`\mathbf{m}` and :math:`\mathbf{s}` are the running mean and deviation of the channels, and :math:`r` is the
-    length of an ordinary feature vector. Ordinary features stay as they are, unlike in a normalisation. No gradient is taken of
-    the statistics. They are those of all batches so far, also in training, so that training and evaluation do the same.
+    length of an ordinary feature vector. Ordinary features stay as they are, unlike in a normalisation. The statistics are
+    those of all batches so far, also in training, so that training and evaluation do the same. No gradient is taken of them.
 
     Args:
         channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.

@@ -37,7 +37,7 @@ class GIC(NodeLevel):
     Args:
         in_channels (int): Size of each node feature vector, or :obj:`-1` to take it from the first input.
         out_channels (int): Size of each output, such as the number of classes.
-        architecture (str, optional): The layers. (default: :obj:`"C(64)-P(0.5)-C(128)-P(0.5)-C(256)-P-FC(256)"`)
+        architecture (str, optional): The layers. (default: :obj:`"C(64)-C(64)-C(64)-P-FC(64)"`)
         num_components (int or sequence, optional): The number of components :math:`C` per scale, one for all convolutions
             or one for each. Readouts have those of the convolution before them. (default: :obj:`5`)
         readout (str, optional): What the last ``P`` makes of a graph. :obj:`"all"`: the maximum, the mean and the Gaussian
