@@ -22,7 +22,7 @@ SILENCE = 60  # seconds, after which a process hangs
 MEMORY = 16 << 30  # bytes of a process
 CLEAR = (ValueError, TypeError, NotImplementedError, IndexError)
 MEMORY_ERRORS = ("can't allocate memory", "Storage size calculation overflowed", "without overflow")  # of PyTorch
-DIVISORS = {"gaussian_encode": (2,), "gaussian_encode_backward": (5,)}  # kernels multiply by 1 / sigma, which may overflow
+DIVISORS = {"gaussian_encode": (2,), "gaussian_encode_backward": (6,)}  # kernels multiply by 1 / sigma, which may overflow
 KINDS = ("crash", "hang", "difference", "unclear")
 
 

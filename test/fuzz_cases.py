@@ -18,7 +18,7 @@ INDICES = (-1, -(2**62), 2**31, 2**62, 10**9, 7)
 KEPT = {
     "soft_em": {10},
     "coarsen": {7},
-    "gaussian_encode_backward": {1, 2},
+    "gaussian_encode_backward": {2, 3},
     "field_mean_backward": {1, 2},
     "cluster_max_backward": {2},
 }
@@ -125,7 +125,7 @@ def raw(draw):
             (ops.bounded_norm, (inputs[0], 5.0)),
             (ops.bounded_norm_backward, (torch.randn_like(x), x, mean, mean + 1, 5.0)),
             (ops.gaussian_encode, inputs),
-            (ops.gaussian_encode_backward, (torch.randn_like(given[0]), *given, *inputs)),
+            (ops.gaussian_encode_backward, (*map(torch.randn_like, given), *given, *inputs)),
             (ops.field_mean, means),
             (ops.field_mean_backward, (torch.randn_like(average[0]), *average, *means)),
             (ops.soft_em, (*coarsening(draw), 3)),

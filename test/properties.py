@@ -117,11 +117,11 @@ def batch_independent(parts):
 
 
 def equivariant(parts):
-    """The order of the nodes changes the order of the output, and no value."""
-    for conv, part in ((conv, part) for conv in (convolution(), evaluated(convolution())) for part in parts):
+    """The order of the nodes changes the order of the output, and no value: of layers that have seen the same before."""
+    for make, part in ((make, part) for make in (convolution, lambda: evaluated(convolution())) for part in parts):
         moved, order = permute(part, seed=1)
-        whole = conv(part.x, part.edge_index, part.edge_weight)
-        close(conv(moved.x, moved.edge_index, moved.edge_weight)[order], whole)
+        whole = make()(part.x, part.edge_index, part.edge_weight)
+        close(make()(moved.x, moved.edge_index, moved.edge_weight)[order], whole)
 
 
 def exact_clusters(parts):

@@ -320,6 +320,7 @@ def test_info_here():
     assert info.versions["torch"] == torch.__version__
     coarsening = {"coarsen", "responsibility", "responsibility_backward", "soft_em", "cluster_edges"}
     coarsening |= {"cluster_max", "cluster_max_backward"}
-    layers = {f"{name}{way}" for name in ("bounded_norm", "field_mean", "gaussian_encode") for way in ("", "_backward")}
+    names = ("bounded_norm", "describe", "field_mean", "gaussian_encode")
+    layers = {f"{name}{way}" for name in names for way in ("", "_backward")}
     assert set(info.ops) == {"receptive_fields", *layers, *coarsening}
     assert info.cpu in str(info)

@@ -16,7 +16,7 @@ def test_stores_the_fields():
     assert torch.equal(stored.index, fields.index)
     assert torch.equal(stored.weight, fields.weight)
     assert stored.settings == fields.settings
-    assert str(ReceptiveFields(3)) == "ReceptiveFields(num_scales=3, add_self_loops=True, max_neighbors=None)"
+    assert str(ReceptiveFields(3)) == "ReceptiveFields(num_scales=3, add_self_loops=False, max_neighbors=None)"
 
 
 def test_takes_a_transposed_adjacency():

@@ -11,12 +11,17 @@ from torch_gic.encoding import gaussian_encode
 
 
 def with_gradients(num_nodes=5, num_edges=6, channels=2, scales=2, components=3):
-    """Operands, and the encoding as a function of them."""
+    """Operands, and the encoding with its masses as a function of them."""
     data = random_graph(num_nodes, num_edges, channels=channels)
     fields = receptive_fields(data.edge_index, data.edge_weight, num_nodes=num_nodes, num_scales=scales)
     weight = fields.weight.clamp(min=0.1)  # at zero an entry leaves the field: a jump
     inputs = [value.clone().requires_grad_() for value in (data.x, *mixture(scales, components, channels), weight)]
     return inputs, lambda x, mu, sigma, log_pi, a: gaussian_encode(x, mu, sigma, log_pi, fields, a)
+
+
+def joined(outputs):
+    """One number of the encoding and of its masses."""
+    return sum(value.sin().sum() for value in outputs)
 
 
 @pytest.mark.parametrize("components", [1, 3])
@@ -33,16 +38,16 @@ def test_gradgradcheck(components):
 
 def test_a_gradient_that_is_differentiated_has_the_value_of_one_that_is_not():
     inputs, encode = with_gradients()
-    plain = torch.autograd.grad(encode(*inputs).sin().sum(), inputs)
-    for a, b in zip(plain, torch.autograd.grad(encode(*inputs).sin().sum(), inputs, create_graph=True), strict=True):
+    plain = torch.autograd.grad(joined(encode(*inputs)), inputs)
+    for a, b in zip(plain, torch.autograd.grad(joined(encode(*inputs)), inputs, create_graph=True), strict=True):
         torch.testing.assert_close(a, b)
     x = inputs[0]
-    (penalty,) = torch.autograd.grad(encode(*inputs).sin().sum(), x, create_graph=True)
+    (penalty,) = torch.autograd.grad(joined(encode(*inputs)), x, create_graph=True)
     (second,) = torch.autograd.grad(penalty.square().sum(), x)
     step = 1e-5 * torch.randn_like(x)
     values = []
     for moved in (x + step, x - step):
-        (gradient,) = torch.autograd.grad(encode(moved, *inputs[1:]).sin().sum(), moved)
+        (gradient,) = torch.autograd.grad(joined(encode(moved, *inputs[1:])), moved)
         values.append(gradient.square().sum())
     torch.testing.assert_close((second * step).sum(), (values[0] - values[1]) / 2, rtol=1e-5, atol=1e-12)
 
@@ -50,13 +55,13 @@ def test_a_gradient_that_is_differentiated_has_the_value_of_one_that_is_not():
 def test_transforms_of_torch_func():
     """An operation of one's own would give them zeros, or nothing."""
     inputs, encode = with_gradients()
-    expected = torch.autograd.grad(encode(*inputs).sin().sum(), inputs)
+    expected = torch.autograd.grad(joined(encode(*inputs)), inputs)
     inputs = [value.detach() for value in inputs]
     tangents = [torch.randn_like(value) for value in inputs]
     slope = sum((a * b).sum() for a, b in zip(expected, tangents, strict=True))
 
     def loss(*values):
-        return encode(*values).sin().sum()
+        return joined(encode(*values))
 
     for ours, plain in zip(torch.func.grad(loss, argnums=tuple(range(5)))(*inputs), expected, strict=True):
         torch.testing.assert_close(ours, plain)
@@ -70,7 +75,17 @@ def test_transforms_of_torch_func():
         torch.autograd.functional.hessian(lambda x: loss(x, *others), x),
     )
     both = torch.func.vmap(lambda x: encode(x, *others))(torch.stack([x, 2 * x]))
-    torch.testing.assert_close(both, torch.stack([encode(x, *others), encode(2 * x, *others)]))
+    for found, *single in zip(both, encode(x, *others), encode(2 * x, *others), strict=True):
+        torch.testing.assert_close(found, torch.stack(single))
+
+
+@pytest.mark.parametrize("components", [1, 3])
+def test_gradients_of_both_outputs_are_the_sum_of_those_of_one_alone(components):
+    inputs, encode = with_gradients(components=components)
+    alone = [torch.autograd.grad(encode(*inputs)[which].sin().sum(), inputs) for which in (0, 1)]
+    both = torch.autograd.grad(joined(encode(*inputs)), inputs)
+    for whole, of_encoding, of_masses in zip(both, *alone, strict=True):
+        torch.testing.assert_close(whole, of_encoding + of_masses)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1000.0, -1e5])
@@ -84,8 +99,9 @@ def test_float32_with_large_offsets(offset, at):
         mu = mu + offset
     elif at == "one mean":
         mu[:, 0] += offset
-    single = gaussian_encode(x, mu, sigma, log_pi, fields)
-    double = gaussian_encode(x.double(), mu.double(), sigma.double(), log_pi.double(), fields)
+    single, masses = gaussian_encode(x, mu, sigma, log_pi, fields)
+    double, exact = gaussian_encode(x.double(), mu.double(), sigma.double(), log_pi.double(), fields)
+    torch.testing.assert_close(masses.double(), exact, rtol=1e-4, atol=1e-4)
     assert single.dtype == torch.float32
     assert double.dtype == torch.float64
     for which in range(2):
@@ -100,10 +116,10 @@ def test_values_and_gradients_stay_finite(weight, size):
     x = (data.x * size).requires_grad_()
     parameters = [value.float().requires_grad_() for value in mixture(1)]
     fields = Fields.from_pair(data.edge_index, torch.full((16, 1), weight), (6, 6))
-    encoding = gaussian_encode(x, *parameters, fields)
+    outputs = gaussian_encode(x, *parameters, fields)
     if weight * size**2 < 1e30:  # beyond it the true value is no float32
-        assert bool(torch.isfinite(encoding).all())
-        for gradient in torch.autograd.grad(encoding.tanh().sum(), [x, *parameters]):
+        assert all(bool(torch.isfinite(value).all()) for value in outputs)
+        for gradient in torch.autograd.grad(sum(value.tanh().sum() for value in outputs), [x, *parameters]):
             assert not bool(torch.isnan(gradient).any())
 
 

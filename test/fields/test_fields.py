@@ -83,12 +83,12 @@ def test_fields_between_two_sets():
     edges, size = torch.tensor([[0, 1, 2], [1, 0, 1]]), (3, 2)
     fields = bipartite_fields(edges, size=size)
     assert (fields.num_sources, fields.num_nodes, fields.edge_index.size(1)) == (3, 2, 3)
-    conv = GICConv((5, 5), 6, add_self_loops=False)
+    conv = GICConv((5, 5), 6)
     assert conv((torch.randn(3, 5), torch.randn(2, 5)), edges, fields=fields).shape == (2, 6)
     with pytest.raises(ValueError, match=r"4 sources and 2 nodes .got those of 3 and 2"):
         conv((torch.randn(4, 5), torch.randn(2, 5)), edges, fields=fields)
     with pytest.raises(ValueError, match="add_self_loops=True"):
-        GICConv((5, 5), 6)((torch.randn(3, 5), torch.randn(2, 5)), edges, fields=fields)
+        GICConv((5, 5), 6, add_self_loops=True)((torch.randn(3, 5), torch.randn(2, 5)), edges, fields=fields)
 
 
 def test_dictionary_there_and_back():

@@ -5,8 +5,8 @@ from conftest import ODD_GRAPHS, odd_graph, permute, random_graph
 from torch_gic import receptive_fields
 
 
-def dense_fields(data, num_scales, add_self_loops=True):
-    """The formula of the paper, word for word: A~_k = A^k diag(A^k 1)^-1."""
+def dense_fields(data, num_scales, add_self_loops=False):
+    """The formula of the paper, A~_k = A^k diag(A^k 1)^-1, with 1 for the degree where no walk ends."""
     n = data.num_nodes
     A = torch.zeros(n, n, dtype=torch.float64).index_put(
         (data.edge_index[1], data.edge_index[0]), data.edge_weight.double(), accumulate=True
@@ -16,8 +16,8 @@ def dense_fields(data, num_scales, add_self_loops=True):
     scales = []
     for k in range(1, num_scales + 1):
         power = torch.linalg.matrix_power(A, k)
-        inverse = torch.where(power.sum(1) > 0, 1 / power.sum(1), 0.0)
-        scales.append(power @ torch.diag(inverse))
+        degree = torch.where(power.sum(1) > 0, power.sum(1), 1.0)
+        scales.append(power / degree)
     return torch.stack(scales, dim=-1)
 
 
@@ -50,7 +50,7 @@ def test_by_hand():
     # The path 0 - 1 - 2 with loops: A = [[1,1,0],[1,1,1],[0,1,1]] with row sums (2,3,2),
     # A^2 = [[2,2,1],[2,3,2],[1,2,2]] with row sums (5,7,5)
     edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    fields = receptive_fields(edge_index, num_scales=2)
+    fields = receptive_fields(edge_index, num_scales=2, add_self_loops=True)
     assert fields.rowptr.tolist() == [0, 3, 6, 9]
     assert fields.index.tolist() == [[0, 1, 2, 0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1, 2, 2, 2]]
     one = [1 / 2, 1 / 3, 0, 1 / 2, 1 / 3, 1 / 2, 0, 1 / 3, 1 / 2]
@@ -58,10 +58,29 @@ def test_by_hand():
     torch.testing.assert_close(fields.weight, torch.tensor([one, two]).t())
 
 
+def test_by_hand_without_loops():
+    # The same path, as it is by default: A has row sums (1,2,1), and A^2 = [[1,0,1],[0,2,0],[1,0,1]] has (2,2,2)
+    fields = receptive_fields(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_scales=2)
+    assert fields.index.tolist() == [[0, 1, 2, 0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1, 2, 2, 2]]
+    one = [0, 1 / 2, 0, 1, 0, 1, 0, 1 / 2, 0]
+    two = [1 / 2, 0, 1 / 2, 0, 1, 0, 1 / 2, 0, 1 / 2]
+    torch.testing.assert_close(fields.weight, torch.tensor([one, two]).t())
+
+
 def test_direction_is_that_of_pyg():
-    fields = receptive_fields(torch.tensor([[0], [1]]))  # a message from 0 to 1; one scale
+    fields = receptive_fields(torch.tensor([[0], [1]]), add_self_loops=True)  # a message from 0 to 1; one scale
     assert fields.index.tolist() == [[0, 0, 1], [0, 1, 1]]
     assert fields.weight.flatten().tolist() == [1.0, 1.0, 0.5]
+
+
+@pytest.mark.parametrize("max_neighbors", [None, 2])
+def test_a_node_that_no_edge_enters_is_in_the_fields_of_others(max_neighbors):
+    """On the directed path 0 -> 1 -> 2, of which no walk ends in 0: the field of 1 would be empty without a word."""
+    path = torch.tensor([[0, 1], [1, 2]])
+    fields = receptive_fields(path, torch.tensor([3.0, 5.0]), num_scales=2, max_neighbors=max_neighbors)
+    assert fields.index.tolist() == [[0, 0, 1], [1, 2, 2]]
+    # In one step, 3 comes from 0, whose degree is 0, and 5 from 1, whose degree is 3; in two steps, 15 from 0.
+    torch.testing.assert_close(fields.weight, torch.tensor([[3, 0], [0, 15], [5 / 3, 0]]))
 
 
 @pytest.mark.parametrize("weight", [1e-30, 1e30])
@@ -150,7 +169,7 @@ def test_a_large_graph_never_becomes_dense():
     n = 200_000  # n x n numbers would need 320 GB
     node = torch.arange(n)
     fields = receptive_fields(torch.stack([node, (node + 1) % n]), num_scales=2)
-    assert fields.index.size(1) == 3 * n
+    assert fields.index.size(1) == 2 * n
 
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])

@@ -42,7 +42,12 @@ FAULTS = {
         "g2 * inverse * inverse",
     ),
     "_mixture": ("gaussian_encode_backward", "gaussian_encode_backward", "3 * y2", "2 * y2"),
-    "_logit_gradients": ("gaussian_encode_backward", "gaussian_encode_backward", "to_weight -= m", "to_weight += m"),
+    "_logit_gradients": (
+        "gaussian_encode_backward",
+        "gaussian_encode_backward",
+        "grad_mass + 2 * place + 1",
+        "grad_mass + 2 * place",
+    ),
     "_feature_gradients": ("gaussian_encode_backward", "gaussian_encode_backward", "to_value + 2 * value", "to_value + value"),
     "_exponents": ("soft_em", "soft_em", "k[:, None] - 2 * b", "k[:, None] - b"),
     "_extend": ("adjacency_powers", "adjacency_powers", "tl.minimum(edge + 1, last_edge)", "tl.minimum(edge + 2, last_edge)"),

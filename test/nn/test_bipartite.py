@@ -17,7 +17,7 @@ SOURCES, TARGETS = torch.randn(3, 5, dtype=torch.float64), torch.randn(2, 7, dty
 
 def layer(**kwargs):
     torch.manual_seed(0)
-    options = {"num_scales": 1, "num_components": 3, "add_self_loops": False, "hidden_channels": 4}
+    options = {"num_scales": 1, "num_components": 3, "hidden_channels": 4}
     return GICConv((5, 7), 6, **options | kwargs).double().eval()
 
 
@@ -32,7 +32,7 @@ def test_fields_by_hand():
 def test_fields_are_those_of_the_undirected_graph():
     joined = EDGES + torch.tensor([[0], [3]])
     both, twice = torch.cat([joined, joined.flip(0)], dim=1), WEIGHT.repeat(2)
-    whole = receptive_fields(both, twice, num_nodes=5, add_self_loops=False)
+    whole = receptive_fields(both, twice, num_nodes=5)
     targets = whole.index[1] >= 3
     fields = bipartite_fields(EDGES, WEIGHT, size=(3, 2))
     assert torch.equal(fields.index + torch.tensor([[0], [3]]), whole.index[:, targets])
@@ -57,7 +57,7 @@ def test_pair_of_sources_and_targets():
 
 def test_targets_that_no_edge_enters():
     conv, four = layer(), TARGETS.repeat(2, 1)
-    torch.testing.assert_close(conv((SOURCES, four), EDGES, WEIGHT)[2:], conv.lin_root(conv.norm_target(four))[2:])
+    torch.testing.assert_close(conv((SOURCES, four), EDGES, WEIGHT)[2:], conv.lin_root(conv.clamp_target(four))[2:])
     conv = layer(root_weight=False)  # in which nothing but the number of targets enters
     torch.nn.init.normal_(conv.filter.lin.bias)
     torch.testing.assert_close(conv((SOURCES, torch.empty(4, 0)), EDGES, WEIGHT)[2:], conv.filter.lin.bias.expand(2, 6))
@@ -107,9 +107,9 @@ def library():
 class Network(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = GICConv((-1, -1), 6, num_scales=1, num_components=2, add_self_loops=False)
+        self.first = GICConv((-1, -1), 6, num_scales=1, num_components=2)
         self.norm = torch.nn.BatchNorm1d(6)
-        self.second = GICConv((-1, -1), 2, num_scales=1, num_components=2, add_self_loops=False)
+        self.second = GICConv((-1, -1), 2, num_scales=1, num_components=2)
 
     def forward(self, x, edge_index):
         return self.second(self.norm(self.first(x, edge_index)).relu(), edge_index)
@@ -127,5 +127,5 @@ def test_to_hetero():
 
 def test_hetero_conv():
     data = library()
-    conv = HeteroConv({kind: GICConv((-1, -1), 6, 2, 1, add_self_loops=False) for kind in data.edge_types}, aggr="sum")
+    conv = HeteroConv({kind: GICConv((-1, -1), 6, 2, 1) for kind in data.edge_types}, aggr="sum")
     assert conv(data.x_dict, data.edge_index_dict)["author"].shape == (4, 6)

@@ -29,7 +29,7 @@ def test_edge_index_in_every_form():
     wide = to_torch_coo_tensor(data.edge_index, size=(12, 13))
     with pytest.raises(ValueError, match=r"'edge_index' to be a square matrix .*\[12, 13\]"):
         conv(data.x, wide)
-    assert receptive_fields(EdgeIndex([[0], [1]], sparse_size=(5, 5)), num_scales=1).index.size(1) == 6  # five loops
+    assert receptive_fields(EdgeIndex([[0], [1]], sparse_size=(5, 5)), add_self_loops=True).index.size(1) == 6  # five loops
     with pytest.raises(ValueError, match="'edge_weight' to be None"):
         conv(data.x, to_torch_coo_tensor(data.edge_index, size=(12, 12)), data.edge_weight)
 

@@ -6,7 +6,7 @@ from conftest import random_graph
 from torch_geometric.nn import SAGEConv
 
 from torch_gic import Fields, GaussianAggregation
-from torch_gic.encoding import gaussian_encode
+from torch_gic.encoding import describe, gaussian_encode
 
 X = torch.randn(10, 5, generator=torch.Generator().manual_seed(0))
 INDEX = torch.tensor([0, 0, 1, 0, 3, 0, 3, 1, 0, 3])  # set 2 is empty
@@ -30,10 +30,12 @@ def test_equals_the_encoding_with_weights_of_one(hidden_channels):
     mixture, lin = aggr.filter.mixture, aggr.filter.lin
     v = X if hidden_channels is None else aggr.filter.project(aggr.filter.prepare(X))
     fields = Fields.from_pair(torch.stack([torch.arange(10), INDEX]), torch.ones(10, 1), (10, 4))
-    encoding = gaussian_encode(v, mixture.mu, mixture.sigma, mixture.pi.log(), fields)
-    torch.testing.assert_close(aggr(X, INDEX, dim_size=4), lin(encoding.flatten(start_dim=1)), rtol=1e-5, atol=1e-5)
-    assert aggr(X, INDEX, dim_size=4).shape == (4, 5)
-    torch.testing.assert_close(aggr(X, INDEX, dim_size=4)[2], lin.bias)
+    encoding, masses = gaussian_encode(v, mixture.mu, mixture.sigma, mixture.pi.log(), fields)
+    seen = encoding if hidden_channels is None else describe(encoding, masses, mixture.sigma)
+    out = aggr(X, INDEX, dim_size=4)
+    torch.testing.assert_close(out, lin(seen.flatten(start_dim=1)), rtol=1e-5, atol=1e-5)
+    assert out.shape == (4, 5)
+    torch.testing.assert_close(out[2], lin.bias)
     assert aggregation(out_channels=11)(X, INDEX).shape == (4, 11)
 
 

@@ -7,7 +7,7 @@ from conftest import permute, random_graph
 from torch_geometric.nn import MessagePassing
 
 from torch_gic import GICConv, receptive_fields
-from torch_gic.encoding import gaussian_encode
+from torch_gic.encoding import describe, gaussian_encode
 
 PAPER = {"hidden_channels": None, "scale": 1.0, "train_scale": False, "root_weight": False}
 
@@ -70,19 +70,18 @@ def test_forward_is_filter_of_encoding_with_the_scale_applied(root_weight, hidde
     v, mixture, lin = data.x, conv.filter.mixture, conv.filter.lin
     if hidden_channels:
         projection = conv.filter.projection
-        v = normalised(normalised(data.x, projection.norm_in) @ projection.lin.weight.t(), projection.norm)
-    encoding = gaussian_encode(v, mixture.mu, mixture.sigma, mixture.pi.log(), fields, 3.0 * fields.weight)
-    assert encoding.shape == (12, 3, 4, 2, hidden_channels or 5)
+        v = normalised(data.x / data.x.std(0, unbiased=False) @ projection.lin.weight.t(), projection.norm)
+    encoding, masses = gaussian_encode(v, mixture.mu, mixture.sigma, mixture.pi.log(), fields, 3.0 * fields.weight)
+    seen = describe(encoding, masses, mixture.sigma) if hidden_channels else encoding
+    terms = torch.einsum("nkcf,okcf->no", seen.reshape(12, 3, 4, -1), lin.weight.view(6, 3, 4, -1))
     if root_weight:
-        terms = torch.einsum("nkcf,okcf->no", encoding.flatten(3), lin.weight.view(6, 3, 4, -1))
-        x = normalised(data.x, projection.norm_in) if hidden_channels else data.x
         adjacency = data.x.new_zeros(12, 12).index_put(
             (fields.index[1], fields.index[0]), fields.weight[:, 0], accumulate=True
         )
-        mean = adjacency @ x / adjacency.sum(1, keepdim=True)
-        expected = conv.lin_root(x) + mean @ conv.lin_mean.weight.t() + terms / (3 * 4)
+        mean = adjacency @ data.x / adjacency.sum(1, keepdim=True).clamp(min=1e-9)  # of features themselves; of none, zero
+        expected = conv.lin_root(data.x) + mean @ conv.lin_mean.weight.t() + 0.1 * terms
     else:  # the sum of Eqn. (4)
-        expected = encoding.flatten(1) @ lin.weight.t() + lin.bias
+        expected = terms + lin.bias
     torch.testing.assert_close(conv(data.x, data.edge_index, data.edge_weight), expected, rtol=1e-6, atol=1e-6)
     pair = fields.index.flip(1), fields.weight.flip(0)
     for given in (fields, fields.to_dict(), pair):
@@ -100,6 +99,20 @@ def test_copies_and_state():
     other.load_state_dict(conv.state_dict())
     for twin in (other, copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
         assert torch.equal(twin(data.x, data.edge_index), out)
+
+
+def test_derivatives():
+    """By features, edge weights and all parameters, in evaluation: of statistics no gradient is taken."""
+    data = random_graph(5, 6, channels=3)
+    conv = trained(layer(3, 2, num_scales=2, num_components=2, hidden_channels=2), data)
+    names = [name for name, _ in conv.named_parameters()]
+
+    def out(x, edge_weight, *parameters):
+        arguments = x, data.edge_index, edge_weight
+        return torch.func.functional_call(conv, dict(zip(names, parameters, strict=True)), arguments)
+
+    inputs = [value.detach().clone().requires_grad_() for value in (data.x, data.edge_weight, *conv.parameters())]
+    assert torch.autograd.gradcheck(out, inputs)
 
 
 def test_gradients_reach_every_parameter():
@@ -133,7 +146,7 @@ def test_options():
     data = random_graph()
     for root_weight in (True, False):
         assert not [name for name, _ in layer(bias=False, root_weight=root_weight).named_parameters() if "bias" in name]
-    conv = layer(add_self_loops=False, root_weight=False, bias=False)
+    conv = layer(root_weight=False, bias=False)
     alone = conv(data.x, torch.empty(2, 0, dtype=torch.long))
     assert alone.abs().max() == 0  # without loops and edges all fields are empty
     assert layer(max_neighbors=2).fields(data.x, data.edge_index).rowptr.diff().max() <= 2

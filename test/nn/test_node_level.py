@@ -71,7 +71,9 @@ def test_seeds_get_the_output_they_have_among_all(num_seeds):
 
 def test_only_what_seeds_depend_on_is_computed():
     path = torch.tensor([[1, 2, 3, 4, 5], [0, 1, 2, 3, 4]])  # towards node 0, the seed
-    steps = trim_fields(receptive_fields(path), num_seeds=1, num_layers=3)
+    alone = trim_fields(receptive_fields(path), num_seeds=1, num_layers=3)
+    assert [(part.num_sources, part.num_nodes) for part in alone] == [(4, 3), (3, 2), (2, 1)]
+    steps = trim_fields(receptive_fields(path, add_self_loops=True), num_seeds=1, num_layers=3)
     assert [(part.num_sources, part.num_nodes) for part in steps] == [(4, 3), (3, 2), (2, 1)]
     expected = [[[0, 0], [1, 0], [1, 1], [2, 1]], [[0, 0], [1, 0]]]
     assert [sorted(part.index.t().tolist()) for part in steps[1:]] == expected
@@ -136,12 +138,13 @@ def test_normalisers_of_a_sample():
     """A node whose edges were not sampled counts as one without edges, unless its walks were counted in the whole graph."""
     star = torch.stack([torch.arange(1, 9), torch.zeros(8, dtype=torch.long)])
     edge_index = torch.cat([star, star.flip(0)], dim=1)
-    data = Data(x=torch.randn(9, 5), edge_index=edge_index, walk_count=walk_counts(edge_index, num_scales=2))
+    sizes = {"num_scales": 2, "add_self_loops": True}
+    data = Data(x=torch.randn(9, 5), edge_index=edge_index, walk_count=walk_counts(edge_index, **sizes))
     assert data.walk_count[0].tolist() == [9, 9 + 8 * 2]  # nine ways into the hub; of two steps, one stays or comes by a leaf
     batch = next(iter(NeighborLoader(data, num_neighbors=[-1], input_nodes=torch.tensor([1]))))
 
     def weight(edge_index, member, node, **counts):
-        fields = receptive_fields(edge_index, num_scales=2, **counts)
+        fields = receptive_fields(edge_index, **sizes, **counts)
         return fields.weight[(fields.index[0] == member) & (fields.index[1] == node)].flatten().tolist()
 
     assert weight(batch.edge_index, 1, 0) == [1, 2]  # the hub in the field of the seed

@@ -56,15 +56,40 @@ def test_graphs_unlike_all_others(model):
     assert model(torch.randn(1001, 8), star).abs().max() < 100
 
 
-@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3])
-def test_the_unit_of_features_does_not_matter(factor):
-    data, outputs = paths(6), []
-    for scale in (1.0, factor):
+@torch.no_grad()
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mixture_sees_the_same_in_any_unit_of_features(training):
+    """And with another unit in each channel. All but the mixture sees the features themselves."""
+    data, seen = paths(6), []
+    for factor in (1.0, 1e-3, 1e3, torch.logspace(-3, 3, 8)):
         torch.manual_seed(0)
         conv = GICConv(8, 4)
-        outputs.append(conv(scale * data.x, data.edge_index))
-        outputs.append(conv.eval()(scale * data.x, data.edge_index))
-    torch.testing.assert_close(outputs[2:], outputs[:2], rtol=1e-3, atol=1e-4)
+        x = factor * data.x
+        conv(x, data.edge_index)
+        conv.train(training)
+        seen.append(conv.filter.project(conv.filter.prepare(x)))
+    assert seen[0].std() > 0.5
+    for other in seen[1:]:
+        torch.testing.assert_close(other, seen[0], rtol=1e-3, atol=1e-4)
+
+
+@torch.no_grad()
+def test_the_linear_part_sees_features_themselves():
+    """Of two units in which features are of ordinary size, the larger gives a larger output."""
+    data, conv = paths(6), GICConv(8, 4, bias=False)
+    for parameter in conv.filter.lin.parameters():
+        torch.nn.init.zeros_(parameter)
+    outputs = []
+    for factor in (1.0, 0.1):
+        conv.filter.projection.reset_statistics()
+        outputs.append(conv(factor * data.x, data.edge_index))
+    torch.testing.assert_close(outputs[1], 0.1 * outputs[0])
+    # Beyond the longest vectors, the unit does not matter any more.
+    far = []
+    for factor in (1e3, 1e6):
+        conv.filter.projection.reset_statistics()
+        far.append(conv(factor * data.x, data.edge_index))
+    torch.testing.assert_close(far[1], far[0], rtol=1e-3, atol=1e-4)
 
 
 def check_compiled(model, batches, dynamic=None):
