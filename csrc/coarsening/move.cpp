@@ -27,14 +27,13 @@ void Mover::measure() {
     });
   }
   for (size_t c = 0; c < clusters_.size(); ++c) {
-    if (changed_[c]) clusters_[c] = {0, 0, 0, 0};
+    if (changed_[c]) clusters_[c] = {0, 0, 0};
   }
   for (int64_t i = 0; i < size; ++i) {
     if (!changed_[cluster_[i]]) continue;
     Cluster& cluster = clusters_[cluster_[i]];
     cluster.cut += degree_[i] - own_[i];
     cluster.mass += weight(i);
-    ++cluster.count;
   }
   for (size_t c = 0; c < clusters_.size(); ++c) {
     if (changed_[c]) clusters_[c].ratio = clusters_[c].cut / clusters_[c].mass;
@@ -63,7 +62,6 @@ Mover::Wish Mover::wish_of(int64_t i, std::vector<Link>& links, Combiner& combin
   for (int64_t k = 0; k < count; ++k) {
     const auto [b, link] = links[k];
     const Cluster& to = clusters_[b];
-    if (settings_.max_size > 0 && to.count >= settings_.max_size) continue;
     const int64_t change = on_grid(leaving + (to.cut + d - 2 * link) / (to.mass + w) - to.ratio);
     if (change < wish.change || (change == wish.change && b < wish.to)) wish = {change, b, link};
   }
@@ -115,8 +113,7 @@ void Mover::move(const int32_t* group, int64_t count) {
     leaving += 2 * own_[i] - degree_[i];
     coming += degree_[i] - 2 * wish_[i].link;
     moved += weight(i);
-    const bool full = settings_.max_size > 0 && to.count + k >= settings_.max_size;
-    if (full || !(from.mass - moved > settings_.rounding * from.mass)) break;
+    if (!(from.mass - moved > settings_.rounding * from.mass)) break;
     const int64_t objective =
         on_grid((from.cut + leaving) / (from.mass - moved) + (to.cut + coming) / (to.mass + moved));
     if (objective < lowest) {

@@ -70,7 +70,8 @@ UndirectedGraphs undirected(const Tensor& edge_index, const std::optional<Tensor
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> coarsen_cpu(
     Tensor edge_index, std::optional<Tensor> edge_weight, Tensor influence, Tensor batch, int64_t num_graphs,
     double ratio, std::optional<int64_t> count, int64_t num_iterations, int64_t max_size, bool by_degree,
-    std::optional<Tensor> start, int64_t num_refinements, int64_t most_together, double rounding) {
+    std::optional<Tensor> start, int64_t num_refinements, int64_t most_together, double rounding, int64_t num_passes,
+    int64_t growth) {
   check_tensor(edge_index, "edge_index", 2, ScalarType::Long);
   check_size(edge_index, "edge_index", 0, 2);
   check_tensor(batch, "batch", 1, ScalarType::Long);
@@ -136,7 +137,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
     STD_TORCH_CHECK(max_size == 0 || room >= size, "Expected 'max_size' to leave room for the ", size,
                     " nodes of graph ", g, " (got ", max_size, ")");
   }
-  const Settings settings{{rounding, max_size}, {num_iterations, rounding, most_together, max_size}, num_refinements};
+  const Settings settings{{rounding, max_size},
+                          {num_iterations, rounding, most_together},
+                          {num_iterations, max_size, num_passes, growth},
+                          num_refinements};
   const int64_t* begin_from = start ? values(*start) : nullptr;
   const auto make = [&](const Loop& loop) { return Selector(settings, loop); };
   for_each_graph(ptr.data(), num_graphs, make, [&](int64_t g, Selector& select) {

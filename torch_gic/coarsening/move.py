@@ -19,7 +19,6 @@ def move_nodes(
     offset: Tensor,
     cluster: Tensor,
     num_iterations: int,
-    max_size: int = 0,
     most_together: int = MOST_TOGETHER,
     rounding: float = ROUNDING,
 ) -> Tensor:
@@ -46,7 +45,6 @@ def move_nodes(
         offset (torch.Tensor): Where the clusters of each graph begin, and end.
         cluster (torch.Tensor): The cluster of each node at the start.
         num_iterations (int): The highest number of iterations; it ends earlier when nothing changes any more.
-        max_size (int, optional): The number of nodes up to which a cluster takes others; 0: any. (default: :obj:`0`)
         most_together (int, optional): How many nodes may go from one cluster to another in one iteration.
         rounding (float, optional): Relative errors that decide nothing.
 
@@ -70,10 +68,6 @@ def move_nodes(
 
         mass_left = mass[cluster] - node_weight
         useful = ~inside & (mass_left > rounding * mass[cluster])[node]
-        room = torch.full_like(cluster, most_together)
-        if max_size > 0:
-            room = max_size - torch.bincount(cluster, minlength=num_clusters)
-            useful &= room[to] > 0
         node, to, link = node[useful], to[useful], link[useful]
         origin, d, w = cluster[node], degree[node], node_weight[node]
         change = on_grid(
@@ -88,9 +82,7 @@ def move_nodes(
         if wish.numel() == 0:
             break
         node, origin, to, change, link = (value[wish] for value in (node, origin, to, change, link))
-        chosen = _choose(
-            node, origin, to, change, link, rank, degree, own, node_weight, cut, mass, room, most_together, rounding
-        )
+        chosen = _choose(node, origin, to, change, link, rank, degree, own, node_weight, cut, mass, most_together, rounding)
         cluster[node[chosen]] = to[chosen]
     return cluster
 
@@ -107,7 +99,6 @@ def _choose(
     node_weight: Tensor,
     cut: Tensor,
     mass: Tensor,
-    room: Tensor,
     most_together: int,
     rounding: float,
 ) -> Tensor:
@@ -133,6 +124,6 @@ def _choose(
     moved, leaving, coming = so_far(node_weight[i]), so_far(2 * own[i] - degree[i]), so_far(degree[i] - 2 * link[group])
     left = mass[a] - moved
     objective = on_grid((cut[a] + leaving) / left + (cut[b] + coming) / (mass[b] + moved))
-    possible = (left > rounding * mass[a]) & (position < room[b])
+    possible = left > rounding * mass[a]
     last = position[possible][lowest((objective[possible], position[possible]), slot[possible], served.numel())]
     return group[position <= last[slot]]
