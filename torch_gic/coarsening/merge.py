@@ -66,8 +66,8 @@ def merge_clusters(
         - **output:** the cluster of each node :math:`(|\mathcal{V}|)`. Those of a graph are numbered by the lowest rank
           of their members, after those of the graphs before it; -1 for a node that is left over.
     """
-    # One round for all graphs at once. All shapes stay as they are, so that a GPU seldom waits for the host: a cluster is named by
-    # one of its nodes, and one that has joined another is gone, as are the links inside a cluster.
+    # One round for all graphs at once. All shapes stay as they are, so that a GPU seldom waits for the host: a cluster is
+    # named by one of its nodes, and one that has joined another is gone, as are the links inside a cluster.
     row, col, link, num_graphs, num_nodes = graph.row, graph.col, graph.weight, ptr.numel() - 1, rank.numel()
     if num_nodes == 0:
         return rank.clone()
@@ -146,9 +146,8 @@ def _join(
     host = torch.where(joins, partner, nowhere)
     a = sorted_by(itself, host, change, tie)
     position, b = position_in(host[a], nowhere + 1), partner[a]
-    enough = joins[a] & (
-        (position == 0) | (running_sum_in(torch.where(joins, mass, 0.0)[a], position) <= (1 + rounding) * mass[b])
-    )
+    gained = running_sum_in(torch.where(joins, mass, 0.0)[a], position)
+    enough = joins[a] & ((position == 0) | (gained <= (1 + rounding) * mass[b]))
     if max_size > 0:
         enough &= running_sum_in(torch.where(joins, size, 0)[a], position) + size[b] <= max_size
     joins = joins.scatter(0, a, enough)
