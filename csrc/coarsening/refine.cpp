@@ -178,7 +178,9 @@ void refine_clusters(const Graph& graph, const RefineSettings& settings, int64_t
     std::sort(hashed.begin(), hashed.end());
     for (int64_t r = 0; r < size; ++r) order[r] = hashed[r].second;
     const int64_t left = settings.num_iterations - cycle * settings.num_passes;
+    const std::vector<int32_t> before = level.cluster;
     refine(level, order, settings.growth, std::min(left, settings.num_passes));
+    if (level.cluster == before) break;
   }
   for (int64_t r = 0; r < size; ++r) cluster[node[r]] = level.cluster[r];
 }

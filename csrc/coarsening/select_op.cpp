@@ -100,6 +100,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
   STD_TORCH_CHECK(ratio > 0 && ratio <= 1, "Expected 'ratio' to be in (0, 1] (got ", ratio, ")");
   STD_TORCH_CHECK(!count || *count >= 1, "Expected 'count' to be at least 1 (got ", *count, ")");
   STD_TORCH_CHECK(max_size >= 0, "Expected 'max_size' to be at least 0 (got ", max_size, ")");
+  STD_TORCH_CHECK(num_passes >= 1, "Expected 'num_passes' to be at least 1 (got ", num_passes, ")");
+  STD_TORCH_CHECK(growth >= 2 && growth <= 1024, "Expected 'growth' to lie in [2, 1024] (got ", growth, ")");
   max_size = std::min(max_size, num_nodes);  // no cluster has more
   const std::vector<int64_t> ptr = boundaries(batch, num_graphs), offset = cluster_boundaries(ptr, ratio, count);
 

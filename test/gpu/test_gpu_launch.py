@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_gic import Fields, GaussianAggregation, GICConv, backend_info
 from torch_gic.coarsening import merge, move_nodes, node_volume, structural_rank, undirected_graph
+from torch_gic.coarsening.segments import UNSEEN
 from torch_gic.kernels import library
 
 pytest.importorskip("triton")
@@ -87,10 +88,10 @@ def large_graph(num_nodes=600):
     return graph, graph.degree, node, torch.tensor([0, num_nodes]), torch.tensor([0, num_nodes // 10])
 
 
-def test_moving_in_a_large_graph_does_not_wait_for_the_device():
+def test_moving_in_a_large_graph_seldom_waits_for_the_device():
     arguments = large_graph()
     with NoWaiting():
-        moved = move_nodes(*arguments, torch.arange(600) % 60, 20)
+        moved = move_nodes(*arguments, torch.arange(600) % 60, UNSEEN)
     assert moved.unique().numel() == 60
 
 
@@ -101,7 +102,7 @@ def test_merging_in_a_large_graph_seldom_waits_for_the_device(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "__int__", lambda value: waits.append(1) or round(float(value)))
     with mock.patch(f"{__name__}.WAITING", WAITING[1:]), NoWaiting():
         cluster = merge.merge_clusters(*arguments)
-    assert len(rounds) == merge.UNSEEN * (len(waits) - 1) > merge.UNSEEN
+    assert len(rounds) == UNSEEN * (len(waits) - 1) > UNSEEN
     assert cluster.unique().numel() == 60
 
 

@@ -10,6 +10,7 @@ from torch_gic.coarsening.rank import mix
 from torch_gic.coarsening.segments import (
     LAST,
     ROUNDING,
+    UNSEEN,
     lowest,
     on_grid,
     position_in,
@@ -18,8 +19,6 @@ from torch_gic.coarsening.segments import (
     total_in,
     totals_by,
 )
-
-UNSEEN = 8  # rounds after which the host looks whether they are enough; those too many change nothing
 
 
 def merge_clusters(

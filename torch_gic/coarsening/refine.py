@@ -46,7 +46,8 @@ def refine_clusters(
         ptr (torch.Tensor): Where the nodes of each graph begin, which stand side by side, and end.
         offset (torch.Tensor): Where the clusters of each graph begin, and end.
         cluster (torch.Tensor): The cluster of each node at the start.
-        num_iterations (int): How often each node may move; each cycle takes :obj:`num_passes` of them.
+        num_iterations (int): How often each node may move; each cycle takes :obj:`num_passes` of them. It ends earlier when
+            a cycle changes nothing.
         max_size (int): The number of nodes up to which a cluster takes others.
         num_passes (int, optional): How often groups of a size may move in a cycle. (default: :obj:`4`)
         growth (int, optional): How many times as large groups may be at the next level. (default: :obj:`3`)
@@ -66,8 +67,10 @@ def refine_clusters(
         level = Level(neighbors, [1] * len(neighbors), (cluster[node] - first).tolist())
         for cycle in range(-(-num_iterations // num_passes)):
             order = mix(torch.arange(end - begin) + (cycle << 32)).argsort().tolist()
-            passes = min(num_passes, num_iterations - cycle * num_passes)
+            passes, before = min(num_passes, num_iterations - cycle * num_passes), list(level.cluster)
             _refine(level, order, growth, growth, max_size, last - first, passes)
+            if level.cluster == before:
+                break
         refined[node] = torch.tensor(level.cluster, dtype=torch.long, device=rank.device) + first
     return refined
 

@@ -9,6 +9,7 @@ from torch import Tensor
 GRID = 2.0**32  # objectives are compared in whole steps of 1 / GRID: rounding errors decide nothing
 ROUNDING = 1e-9  # relative errors of sums: what is smaller decides nothing
 LAST = torch.iinfo(torch.int64).max
+UNSEEN = 8  # rounds between two looks of the host at whether they are enough; those too many change nothing
 
 
 def on_grid(objective: Tensor) -> Tensor:

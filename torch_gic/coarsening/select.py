@@ -117,7 +117,7 @@ def reference(
 ) -> tuple[Tensor, ...]:
     """Kernels of single stages may take the place of merging and moving."""
     check_graphs(edge_index, edge_weight, influence, batch, num_graphs)
-    _check_numbers(ratio, count, max_size)
+    _check_numbers(ratio, count, max_size, num_passes, growth)
     size, num_clusters = _sizes(batch, num_graphs, ratio, count)
     ptr, offset = cumsum(size), cumsum(num_clusters)
     max_size = min(max_size, batch.numel())  # no cluster has more
@@ -146,13 +146,17 @@ def _sizes(batch: Tensor, num_graphs: int, ratio: float, count: int | None) -> t
     return size, (size.double() * (ratio * (1 - 1e-12))).ceil().long() if count is None else size.clamp(max=count)
 
 
-def _check_numbers(ratio: float, count: int | None, max_size: int) -> None:
+def _check_numbers(ratio: float, count: int | None, max_size: int, num_passes: int, growth: int) -> None:
     if not 0 < ratio <= 1:
         raise ValueError(f"Expected 'ratio' to be in (0, 1] (got {ratio})")
     if count is not None and count < 1:
         raise ValueError(f"Expected 'count' to be at least 1 (got {count})")
     if max_size < 0:
         raise ValueError(f"Expected 'max_size' to be at least 0 (got {max_size})")
+    if num_passes < 1:
+        raise ValueError(f"Expected 'num_passes' to be at least 1 (got {num_passes})")
+    if not 2 <= growth <= 1024:  # else groups would never be large enough
+        raise ValueError(f"Expected 'growth' to lie in [2, 1024] (got {growth})")
 
 
 def _check_room(size: Tensor, num_clusters: Tensor, max_size: int) -> None:
