@@ -3,7 +3,7 @@
 speed.conv: how long does a layer take?        speed.epoch: how long does an epoch take, and where does the time go?
 speed.scale: does it work on large graphs?     pooling: how good and how fast is the coarsening?
 pooling.parts: parts of bounded size           graphs: which network classifies graphs best? (molecules too)
-nodes: which convolution classifies nodes best?
+nodes: which convolution classifies nodes best?    worth: does coarsening pay?
 paper: the tables of the paper                 report: writes RESULTS.md from the files of runs
 gpu.compile: do the GPU kernels compile?       gpu.cost: what do they cost at least, on paper?
 
@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from .common.arguments import add_data_arguments, make_parser
 from .common.tables import print_table
 
-WITH_DATA = ("speed.conv", "speed.epoch", "pooling", "pooling.parts", "graphs", "nodes", "paper")
+WITH_DATA = ("speed.conv", "speed.epoch", "pooling", "pooling.parts", "graphs", "nodes", "worth", "paper")
 OTHERS = ("speed.scale", "report", "gpu.cost", "gpu.compile")
 NEEDS = {"pooling.parts": "pymetis", "gpu.compile": "triton"}
 

@@ -13,10 +13,11 @@ import pytest
 import torch
 
 from benchmark.__main__ import OTHERS, WITH_DATA
+from benchmark.worth import graphs
 
 ROOT = Path(__file__).parents[1]
 MODULES = [
-    name if name.count(".") or name not in ("graphs", "nodes", "paper", "report", "pooling") else f"{name}.__main__"
+    name if name.count(".") or name not in ("graphs", "nodes", "paper", "report", "pooling", "worth") else f"{name}.__main__"
     for name in WITH_DATA + OTHERS
 ]
 
@@ -106,6 +107,13 @@ def test_all_of_them(tmp_path):
     assert done.returncode == 1
     assert "Could not get MUTAG from file:///no/such/folder/tudataset" in done.stderr
     assert "failed (1)" in done.stdout
+
+
+def test_worth(data, tmp_path, call, monkeypatch):
+    monkeypatch.setattr(graphs, "DATASETS", {"RINGS": 0.1})
+    out = call("benchmark.worth.__main__", "--parts", "graphs", "--runs", 2, *data)
+    assert re.findall(r"^RINGS +(.*?)  +[\d.]+ ± [\d.]+  +accuracy +2 +0 s", out, re.MULTILINE) == list(graphs.NETWORKS)
+    assert "--seconds to be positive (got -1.0)" in call("benchmark.worth.__main__", "--seconds", -1, fails=True)
 
 
 def test_pooling(data, tmp_path, call):

@@ -19,6 +19,8 @@ from benchmark.report.__main__ import make_report
 from benchmark.report.peers import to_the_best
 from benchmark.speed import scale
 from benchmark.speed.made_graphs import CLASSES, planted_graph
+from benchmark.worth import nodes, samples
+from benchmark.worth.timed import LOOKS
 
 
 @pytest.fixture
@@ -54,6 +56,21 @@ def test_runs(source, dataset, network):
     assert result["test"] > 0.7
     assert 1 <= result["epoch"] <= 20
     assert result["metric"] == DATASETS[dataset].metric
+
+
+@pytest.mark.parametrize("part", [nodes, samples])
+def test_worth(source, part, monkeypatch):
+    """The time is kept, the weights are those of the best look, and there is something to learn."""
+    monkeypatch.setattr(samples, "SEEDS", 8)
+    monkeypatch.setattr(samples, "PART", 10)
+    for network in part.NETWORKS:
+        if network == "sampled neighbours" and not (WITH_PYG_LIB or WITH_TORCH_SPARSE):
+            continue
+        job = {"part": "", "dataset": "Tolokers", "network": network, "seconds": 0.5, "run": 0}
+        result = part.run(source, job)
+        assert result["steps"] >= 1
+        assert len(result["curve"]) == LOOKS
+        assert result["validation"] == max(result["curve"]) > 0.7
 
 
 def test_splits(source):

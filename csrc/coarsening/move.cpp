@@ -5,7 +5,7 @@
 namespace torch_gic {
 namespace {
 
-constexpr int64_t kAhead = 8;  // links ahead of which memory is asked for
+constexpr int8_t kBeside = 1, kInside = 2;  // a cluster that has changed: with links to it, one of its nodes
 
 }  // namespace
 
@@ -22,17 +22,18 @@ void Mover::measure() {
   const int64_t size = graph_->size();
   for (const int32_t i : moved_) {
     link_own(i);
-    graph_->each_neighbor(i, [&](int64_t j, double) { link_own(j); });
+    graph_->each_neighbor(i, [&](int64_t j, double) {
+      if (changed_[cluster_[j]]) link_own(j);  // elsewhere nobody has come or gone
+    });
   }
   for (size_t c = 0; c < clusters_.size(); ++c) {
-    if (changed_[c]) clusters_[c] = {0, 0, 0, 0};
+    if (changed_[c]) clusters_[c] = {0, 0, 0};
   }
   for (int64_t i = 0; i < size; ++i) {
     if (!changed_[cluster_[i]]) continue;
     Cluster& cluster = clusters_[cluster_[i]];
     cluster.cut += degree_[i] - own_[i];
     cluster.mass += weight(i);
-    ++cluster.count;
   }
   for (size_t c = 0; c < clusters_.size(); ++c) {
     if (changed_[c]) clusters_[c].ratio = clusters_[c].cut / clusters_[c].mass;
@@ -43,19 +44,24 @@ Mover::Wish Mover::wish_of(int64_t i, std::vector<Link>& links, Combiner& combin
   const int32_t a = cluster_[i];
   const Cluster& origin = clusters_[a];
   const double d = degree_[i], w = weight(i);
-  Wish wish{0, -1, 0};
+  Wish wish = wish_[i];
+  // The last wish still beats all clusters that are what they were, unless it is gone itself.
+  const bool anew = changed_[a] || (wish.to >= 0 && changed_[wish.to]);
+  if (anew) wish = {0, -1, 0};
   if (!(origin.mass - w > settings_.rounding * origin.mass)) return wish;
   links.clear();
   graph_->each_neighbor(i, [&](int64_t j, double weight) {
-    if (cluster_[j] != a) links.push_back({cluster_[j], weight});
+    if (!anew && !(stale_[j] & kInside)) return;
+    const int32_t b = cluster_[j];
+    if (b == a) return;
+    __builtin_prefetch(&clusters_[b]);
+    links.push_back({b, weight});
   });
   const int64_t count = combine.unsorted(links.data(), static_cast<int64_t>(links.size()));
   const double leaving = (origin.cut - d + 2 * own_[i]) / (origin.mass - w) - origin.ratio;
   for (int64_t k = 0; k < count; ++k) {
     const auto [b, link] = links[k];
-    if (k + kAhead < count) __builtin_prefetch(&clusters_[links[k + kAhead].first]);
     const Cluster& to = clusters_[b];
-    if (settings_.max_size > 0 && to.count >= settings_.max_size) continue;
     const int64_t change = on_grid(leaving + (to.cut + d - 2 * link) / (to.mass + w) - to.ratio);
     if (change < wish.change || (change == wish.change && b < wish.to)) wish = {change, b, link};
   }
@@ -107,8 +113,7 @@ void Mover::move(const int32_t* group, int64_t count) {
     leaving += 2 * own_[i] - degree_[i];
     coming += degree_[i] - 2 * wish_[i].link;
     moved += weight(i);
-    const bool full = settings_.max_size > 0 && to.count + k >= settings_.max_size;
-    if (full || !(from.mass - moved > settings_.rounding * from.mass)) break;
+    if (!(from.mass - moved > settings_.rounding * from.mass)) break;
     const int64_t objective =
         on_grid((from.cut + leaving) / (from.mass - moved) + (to.cut + coming) / (to.mass + moved));
     if (objective < lowest) {
@@ -132,7 +137,7 @@ void Mover::operator()(const Graph& graph, int64_t num_clusters, int32_t* cluste
   wish_.resize(size);
   clusters_.resize(num_clusters);
   changed_.assign(num_clusters, 1);
-  stale_.assign(size, 1);
+  stale_.assign(size, kInside);
   moved_.clear();
   for_each(loop_, size, [&](int64_t i) {
     graph.each_neighbor(i, [&](int64_t, double weight) { degree_[i] += weight; });
@@ -144,8 +149,8 @@ void Mover::operator()(const Graph& graph, int64_t num_clusters, int32_t* cluste
       std::fill(stale_.begin(), stale_.end(), 0);
       for (int64_t i = 0; i < size; ++i) {
         if (!changed_[cluster_[i]]) continue;
-        stale_[i] = 1;
-        graph.each_neighbor(i, [&](int64_t j, double) { stale_[j] = 1; });
+        stale_[i] |= kInside;
+        graph.each_neighbor(i, [&](int64_t j, double) { stale_[j] |= kBeside; });
       }
     }
     loop_(size, [&](Blocks& blocks) {

@@ -10,7 +10,6 @@ struct MoveSettings {
   int64_t num_iterations;
   double rounding;        // relative errors that decide nothing
   int64_t most_together;  // nodes that go from one cluster to another in one iteration
-  int64_t max_size;       // up to which a cluster takes nodes; 0: any
 };
 
 // Moves the nodes of graphs, one graph after the other: it keeps memory in between.
@@ -31,7 +30,6 @@ class Mover {
 
   struct alignas(32) Cluster {
     double cut, mass, ratio;  // ratio: cut / mass
-    int64_t count;            // of nodes
   };
 
   void measure();

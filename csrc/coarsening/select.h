@@ -6,12 +6,14 @@
 #include "coarsening/merge.h"
 #include "coarsening/move.h"
 #include "coarsening/rank.h"
+#include "coarsening/refine.h"
 
 namespace torch_gic {
 
 struct Settings {
   MergeSettings merge;
   MoveSettings move;
+  RefineSettings refine;    // in place of moving, if there is a largest size
   int64_t num_refinements;  // of the ranks
 };
 
@@ -27,14 +29,18 @@ class Selector {
                   const int64_t* start, int64_t* rank, int64_t* cluster) {
     structural_rank(graph, influence, settings_.num_refinements, loop_, rank);
     of_.resize(graph.size());
+    const int64_t max_size = settings_.merge.max_size;
     if (start == nullptr) {
       merge_(graph, num_clusters, of_.data());
-      const int64_t max_size = settings_.merge.max_size;
       fill_clusters(graph, num_clusters, max_size > 0 ? max_size : graph.size(), of_.data());
     } else {
       for (int64_t i = 0; i < graph.size(); ++i) of_[i] = static_cast<int32_t>(start[graph.begin + i] - first);
     }
-    move_(graph, num_clusters, of_.data());
+    if (max_size > 0) {
+      refine_clusters(graph, settings_.refine, num_clusters, of_.data());
+    } else {
+      move_(graph, num_clusters, of_.data());
+    }
     for (int64_t i = 0; i < graph.size(); ++i) cluster[graph.begin + i] = first + of_[i];
   }
 

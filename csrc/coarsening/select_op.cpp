@@ -70,7 +70,8 @@ UndirectedGraphs undirected(const Tensor& edge_index, const std::optional<Tensor
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> coarsen_cpu(
     Tensor edge_index, std::optional<Tensor> edge_weight, Tensor influence, Tensor batch, int64_t num_graphs,
     double ratio, std::optional<int64_t> count, int64_t num_iterations, int64_t max_size, bool by_degree,
-    std::optional<Tensor> start, int64_t num_refinements, int64_t most_together, double rounding) {
+    std::optional<Tensor> start, int64_t num_refinements, int64_t most_together, double rounding, int64_t num_passes,
+    int64_t growth) {
   check_tensor(edge_index, "edge_index", 2, ScalarType::Long);
   check_size(edge_index, "edge_index", 0, 2);
   check_tensor(batch, "batch", 1, ScalarType::Long);
@@ -99,6 +100,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
   STD_TORCH_CHECK(ratio > 0 && ratio <= 1, "Expected 'ratio' to be in (0, 1] (got ", ratio, ")");
   STD_TORCH_CHECK(!count || *count >= 1, "Expected 'count' to be at least 1 (got ", *count, ")");
   STD_TORCH_CHECK(max_size >= 0, "Expected 'max_size' to be at least 0 (got ", max_size, ")");
+  STD_TORCH_CHECK(num_passes >= 1, "Expected 'num_passes' to be at least 1 (got ", num_passes, ")");
+  STD_TORCH_CHECK(growth >= 2 && growth <= 1024, "Expected 'growth' to lie in [2, 1024] (got ", growth, ")");
   max_size = std::min(max_size, num_nodes);  // no cluster has more
   const std::vector<int64_t> ptr = boundaries(batch, num_graphs), offset = cluster_boundaries(ptr, ratio, count);
 
@@ -136,7 +139,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tenso
     STD_TORCH_CHECK(max_size == 0 || room >= size, "Expected 'max_size' to leave room for the ", size,
                     " nodes of graph ", g, " (got ", max_size, ")");
   }
-  const Settings settings{{rounding, max_size}, {num_iterations, rounding, most_together, max_size}, num_refinements};
+  const Settings settings{{rounding, max_size},
+                          {num_iterations, rounding, most_together},
+                          {num_iterations, max_size, num_passes, growth},
+                          num_refinements};
   const int64_t* begin_from = start ? values(*start) : nullptr;
   const auto make = [&](const Loop& loop) { return Selector(settings, loop); };
   for_each_graph(ptr.data(), num_graphs, make, [&](int64_t g, Selector& select) {

@@ -38,7 +38,8 @@ Tensor bounded_norm_backward_cpu(Tensor grad, Tensor x, Tensor mean, Tensor var,
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> coarsen_cpu(
     Tensor edge_index, std::optional<Tensor> edge_weight, Tensor influence, Tensor batch, int64_t num_graphs,
     double ratio, std::optional<int64_t> count, int64_t num_iterations, int64_t max_size, bool by_degree,
-    std::optional<Tensor> start, int64_t num_refinements, int64_t most_together, double rounding);
+    std::optional<Tensor> start, int64_t num_refinements, int64_t most_together, double rounding, int64_t num_passes,
+    int64_t growth);
 
 Tensor responsibility_cpu(Tensor node_weight, Tensor rowptr, Tensor col, Tensor weight, Tensor ptr, Tensor offset,
                           Tensor cluster, Tensor beta);

@@ -58,9 +58,14 @@ def test_largest_size_in_a_batch():
         assert torch.equal(cluster(own, 3, max_size=7, num_nodes=20), together[batch == g] - 3 * g)
 
 
-def test_a_loose_bound_changes_nothing():
-    edges = random_edges()
-    assert torch.equal(cluster(edges, 6, max_size=60, num_nodes=60), cluster(edges, 6, num_nodes=60))
+@pytest.mark.parametrize(("num_clusters", "max_size"), [(6, 11), (10, 7)])
+def test_with_a_largest_size_fewer_edges_are_cut(num_clusters, max_size):
+    """Than of clusters of equal size that are numbered along the rows of the grid."""
+    edges = grid(6, 10)[0]
+    found = cluster(edges, num_clusters, max_size=max_size, num_nodes=60)
+    rows = torch.arange(60) * num_clusters // 60
+    cut, cut_of_rows = (int((parts[edges[0]] != parts[edges[1]]).sum()) for parts in (found, rows))
+    assert cut < 0.9 * cut_of_rows
 
 
 def test_what_is_left_over_is_filled_in():

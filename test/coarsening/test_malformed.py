@@ -74,6 +74,19 @@ def test_coarsen(backend, place, value, message):
     refuses(backend["coarsen"], graphs(), place, value, message)
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"num_passes": 0}, "'num_passes' to be at least 1 .got 0"),
+        ({"growth": 1}, r"'growth' to lie in \[2, 1024\] .got 1"),
+        ({"growth": 2**40}, r"'growth' to lie in \[2, 1024\] .got 1099511627776"),
+    ],
+)
+def test_coarsen_ends(backend, setting, message):
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        backend["coarsen"](*graphs(), **setting)
+
+
 @pytest.mark.parametrize(("place", "value"), [(6, HUGE), (6, 5), (8, 2**31), (8, HUGE), (8, 2**63 - 1)])
 def test_coarsen_takes_any_number_above_that_of_nodes(backend, place, value):
     operands, bounded = graphs(), graphs()

@@ -25,8 +25,8 @@ def both_equal(graph, batch, counts, num_iterations=20, most_together=64):
     merged = merge(*arguments, offset)
     assert torch.equal(merged, merge_clusters(*arguments, offset))
     for cluster in (merged, start(batch, counts)):
-        expected = move_nodes(*arguments, offset, cluster, num_iterations, 0, most_together)
-        assert torch.equal(move(*arguments, offset, cluster, num_iterations, 0, most_together), expected)
+        expected = move_nodes(*arguments, offset, cluster, num_iterations, most_together)
+        assert torch.equal(move(*arguments, offset, cluster, num_iterations, most_together), expected)
     return not torch.equal(expected, cluster)
 
 

@@ -13,7 +13,8 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_gic import Fields, GaussianAggregation, GICConv, backend_info
-from torch_gic.coarsening import node_volume, structural_rank, undirected_graph
+from torch_gic.coarsening import merge, move_nodes, node_volume, structural_rank, undirected_graph
+from torch_gic.coarsening.segments import UNSEEN
 from torch_gic.kernels import library
 
 pytest.importorskip("triton")
@@ -77,6 +78,32 @@ def test_ranks_and_volumes_do_not_wait_for_the_device():
     with NoWaiting():
         volume = node_volume(graph, batch, 2)
         assert structural_rank(graph, volume, batch).numel() == 6
+
+
+def large_graph(num_nodes=600):
+    """More than get a program of their own: a ring whose weights all differ, of which 60 clusters are wanted."""
+    node = torch.arange(num_nodes)
+    weight = 1 + torch.rand(num_nodes, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    graph = undirected_graph(torch.stack([node, (node + 1) % num_nodes]), weight, torch.zeros_like(node), 1)
+    return graph, graph.degree, node, torch.tensor([0, num_nodes]), torch.tensor([0, num_nodes // 10])
+
+
+def test_moving_in_a_large_graph_seldom_waits_for_the_device():
+    arguments = large_graph()
+    with NoWaiting():
+        moved = move_nodes(*arguments, torch.arange(600) % 60, UNSEEN)
+    assert moved.unique().numel() == 60
+
+
+def test_merging_in_a_large_graph_seldom_waits_for_the_device(monkeypatch):
+    """Once before the first round, and once behind the last."""
+    arguments, waits, rounds, join = large_graph(), [], [], merge._join
+    monkeypatch.setattr(merge, "_join", lambda *settings: rounds.append(1) or join(*settings))
+    monkeypatch.setattr(torch.Tensor, "__int__", lambda value: waits.append(1) or round(float(value)))
+    with mock.patch(f"{__name__}.WAITING", WAITING[1:]), NoWaiting():
+        cluster = merge.merge_clusters(*arguments)
+    assert len(rounds) == UNSEEN * (len(waits) - 1) > UNSEEN
+    assert cluster.unique().numel() == 60
 
 
 def test_launches_are_on_the_device_of_the_tensors(monkeypatch):

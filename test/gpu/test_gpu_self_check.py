@@ -1,6 +1,7 @@
 """A GPU kernel is used only while it is right: broken ones are caught before their first use, and only Triton's errors are."""
 
 import importlib
+import itertools
 import re
 import shutil
 import subprocess
@@ -56,6 +57,9 @@ FAULTS = {
     "_move": ("move_nodes", "coarsen", "degree - own, w", "degree + own, w"),
     "_preferences": ("merge_clusters", "coarsen", "on_grid(together - apart)", "on_grid(apart - together)"),
     "_pair_up": ("merge_clusters", "coarsen", "place % 2 == 1", "place % 2 == 0"),
+    "_link": ("move_nodes", "coarsen", "degree += link", "degree = link"),
+    "_measure": ("move_nodes", "coarsen", "inside, tl.load(reals + r,", "inside, 2 * tl.load(reals + r,"),
+    "_served": ("move_nodes", "coarsen", "wishes & same & ", "wishes & "),
     "_wishes": ("move_nodes", "coarsen", "degree[None, :] - 2 * link", "degree[None, :] - link"),
     "_together": ("move_nodes", "coarsen", "position <= ", "position < "),
     "_multiply": ("soft_em", "soft_em", "total += factor", "total -= factor"),
@@ -93,7 +97,7 @@ def test_a_fault_in_a_kernel_is_found(broken, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     kernel = importlib.import_module(package).KERNELS[name]
     assert mismatch(name, kernel, REFERENCES[name], CPU, torch.float32) is not None
-    inputs = INPUTS[name](torch.float32)
+    inputs = INPUTS[name][0](torch.float32)
     run = guard.guarded(name, kernel, REFERENCES[name])
     with pytest.warns(UserWarning, match=f"'{name}' runs as reference on cpu, which is slower: Triton failed"):
         outputs = run(*inputs)
@@ -115,7 +119,7 @@ def test_every_kernel_has_a_fault():
 
 
 def encode(kernel):
-    return guard.guarded("gaussian_encode", kernel, REFERENCES["gaussian_encode"]), INPUTS["gaussian_encode"]
+    return guard.guarded("gaussian_encode", kernel, REFERENCES["gaussian_encode"]), INPUTS["gaussian_encode"][0]
 
 
 def raising(error, after=1):
@@ -203,8 +207,8 @@ def test_a_kernel_that_gives_nan_or_another_shape():
 
 def test_the_check_draws_no_random_numbers():
     state = torch.get_rng_state()
-    for name in INPUTS:
-        INPUTS[name](torch.float32)
+    for make_inputs in itertools.chain(*INPUTS.values()):
+        make_inputs(torch.float32)
     assert torch.equal(torch.get_rng_state(), state)
 
 

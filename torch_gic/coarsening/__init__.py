@@ -1,8 +1,8 @@
 """The third stage of the network: from a graph to the clusters of a smaller one.
 
 Its own stages have one file each: ``graph``, ``rank``, ``merge``, ``move``, ``select``, which calls the others. Apart from
-this way are ``fill`` (clusters of bounded size), ``responsibility`` (the gradient), ``reduce`` and ``connect`` (features and
-edges of the clusters) and ``soft`` (soft EM and the printed affinity).
+this way are ``fill`` and ``refine`` (clusters of bounded size), ``responsibility`` (the gradient), ``reduce`` and
+``connect`` (features and edges of the clusters) and ``soft`` (soft EM and the printed affinity).
 """
 
 from torch_gic.coarsening.cluster import cluster
@@ -13,6 +13,7 @@ from torch_gic.coarsening.merge import merge_clusters
 from torch_gic.coarsening.move import move_nodes
 from torch_gic.coarsening.rank import structural_rank
 from torch_gic.coarsening.reduce import cluster_max
+from torch_gic.coarsening.refine import refine_clusters
 from torch_gic.coarsening.responsibility import responsibility
 from torch_gic.coarsening.select import Coarsening, coarsen
 
@@ -27,6 +28,7 @@ __all__ = [
     "merge_clusters",
     "move_nodes",
     "node_volume",
+    "refine_clusters",
     "responsibility",
     "structural_rank",
     "undirected_graph",

@@ -33,8 +33,9 @@ def cluster(
         ratio (float, optional): The number of clusters per node, in :math:`(0, 1]`, in place of :obj:`num_clusters`.
         edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
         batch (torch.Tensor, optional): The graph of each node. (default: all in one)
-        max_size (int, optional): The largest number of nodes per cluster. Then clusters can serve as mini-batches.
-            (default: any)
+        max_size (int, optional): The largest number of nodes per cluster, for clusters that serve as mini-batches. It is all
+            that balances them then: take little more than the mean, such as 1.1 times. (default: any size, and weights of
+            clusters that are alike)
         num_nodes (int, optional): The number of nodes. (default: inferred)
         num_iterations (int, optional): How often nodes may move between clusters at the end. (default: :obj:`20`)
 

@@ -7,7 +7,18 @@ from torch import Tensor
 
 from torch_gic.coarsening.graph import UndirectedGraph
 from torch_gic.coarsening.rank import mix
-from torch_gic.coarsening.segments import LAST, ROUNDING, lowest, on_grid, position_in, running_sum_in, sorted_by, total_in
+from torch_gic.coarsening.segments import (
+    LAST,
+    ROUNDING,
+    UNSEEN,
+    lowest,
+    on_grid,
+    position_in,
+    running_sum_in,
+    sorted_by,
+    total_in,
+    totals_by,
+)
 
 
 def merge_clusters(
@@ -54,55 +65,56 @@ def merge_clusters(
         - **output:** the cluster of each node :math:`(|\mathcal{V}|)`. Those of a graph are numbered by the lowest rank
           of their members, after those of the graphs before it; -1 for a node that is left over.
     """
-    # One round for all graphs at once.
-    row, col, weight = graph.row, graph.col, graph.weight
-    num_graphs = ptr.numel() - 1
-    graph_of = torch.repeat_interleave(torch.arange(num_graphs, device=ptr.device), ptr.diff())  # of each cluster
-    cluster = torch.arange(rank.numel(), device=rank.device)
+    # One round for all graphs at once. All shapes stay as they are, so that a GPU seldom waits for the host: a cluster is
+    # named by one of its nodes, and one that has joined another is gone, as are the links inside a cluster.
+    row, col, link, num_graphs, num_nodes = graph.row, graph.col, graph.weight, ptr.numel() - 1, rank.numel()
+    if num_nodes == 0:
+        return rank.clone()
+    if row.numel() == 0:  # one that is gone
+        row, col, link = rank.new_zeros(1), rank.new_zeros(1), node_weight.new_zeros(1)
+    there = row != col
+    nodes = torch.arange(num_nodes, device=rank.device)
+    of_node = torch.repeat_interleave(torch.arange(num_graphs, device=ptr.device), ptr.diff(), output_size=num_nodes)
+    cluster, alive = nodes, torch.ones_like(rank, dtype=torch.bool)
     # The lowest rank of the members of each cluster, their weight and their number.
     key, mass, size = rank, node_weight, torch.ones_like(rank)
-    between = row != col
-    row, col, link = row[between], col[between], weight[between]
-    number = 0
+    number, before = 0, None
     while True:
-        excess = torch.bincount(graph_of, minlength=num_graphs) - offset.diff()
-        if not bool((excess > 0).any()):
-            break
-        cut = total_in(link, row, key.numel())
-        fits = (size[row] + size[col] <= max_size) if max_size > 0 else torch.ones_like(row, dtype=torch.bool)
-        pairs = row[fits], col[fits], link[fits]
-        target = _join(*pairs, cut, mass, size, key, graph_of, excess, number, max_size, rounding)
-        _pair_up(target, pairs[0], mass, size, key, graph_of, excess, max_size)
-        stays = target == torch.arange(key.numel(), device=key.device)
-        label = (stays.cumsum(0) - 1)[target]
-        count = int(stays.sum())
-        if count == key.numel():
-            if max_size == 0:
-                raise ValueError("Expected a symmetric adjacency and different ranks (got others: no two clusters agree)")
-            break  # no two fit
-        cluster, graph_of, mass, size = (
-            label[cluster],
-            graph_of[stays],
-            total_in(mass, label, count),
-            total_in(size, label, count),
-        )
-        key = key.new_full((count,), LAST).scatter_reduce(0, label, key, "amin")
-        pair, position = torch.unique(label[row] * count + label[col], return_inverse=True)
-        link = total_in(link, position, pair.numel())
-        row, col = pair // count, pair % count
-        between = row != col
-        row, col, link = row[between], col[between], link[between]
+        excess = total_in(alive.long(), of_node, num_graphs) - offset.diff()
+        if number % UNSEEN == 0:
+            left = int(excess.sum())
+            if left == 0 or left == before:
+                break
+            before = left
+        cut = total_in(torch.where(there, link, 0.0), row, num_nodes)
+        fits = there & (size[row] + size[col] <= max_size) if max_size > 0 else there
+        target = _join(row, col, link, fits, cut, mass, size, key, of_node, excess, number, max_size, rounding)
+        target = _pair_up(target, alive, row, fits, mass, size, key, of_node, excess, max_size)
+        cluster = target[cluster]
+        mass, size = (total_in(torch.where(alive, value, 0), target, num_nodes) for value in (mass, size))
+        key = torch.full_like(key, LAST).scatter_reduce(0, target, torch.where(alive, key, LAST), "amin")
+        alive = alive & (target == nodes)
+        mass, key = torch.where(alive, mass, 1.0), torch.where(alive, key, 0)
+        row, col = target[row], target[col]
+        there = there & (row != col)
+        entry, first, link = totals_by(torch.where(there, row * num_nodes + col, LAST), link)
+        row, col, there = row[entry], col[entry], there[entry] & first
         number += 1
-    largest = sorted_by(torch.arange(key.numel(), device=key.device), graph_of, -size, key)
-    kept = largest[position_in(graph_of[largest], num_graphs) < offset.diff()[graph_of[largest]]]
-    order = sorted_by(kept, graph_of, key)
-    return torch.full_like(key, -1).scatter(0, order, torch.arange(order.numel(), device=order.device))[cluster]
+    if left > 0 and max_size == 0:
+        raise ValueError("Expected a symmetric adjacency and different ranks (got others: no two clusters agree)")
+    largest = sorted_by(nodes, torch.where(alive, of_node, num_graphs), -size, key)
+    in_order = torch.where(alive, of_node, num_graphs)[largest]
+    wanted = torch.nn.functional.pad(offset.diff(), (0, 1))
+    kept = torch.zeros_like(alive).scatter(0, largest, position_in(in_order, num_graphs + 1) < wanted[in_order])
+    order = sorted_by(nodes, torch.where(kept, of_node, num_graphs), key)
+    return torch.full_like(key, -1).scatter(0, order, torch.where(kept[order], nodes, -1))[cluster]
 
 
 def _join(
     row: Tensor,
     col: Tensor,
     link: Tensor,
+    fits: Tensor,
     cut: Tensor,
     mass: Tensor,
     size: Tensor,
@@ -114,48 +126,58 @@ def _join(
     rounding: float,
 ) -> Tensor:
     """The cluster that each cluster joins in this round: itself if it joins none."""
-    itself = torch.arange(key.numel(), device=key.device)
-    wanted = excess[graph[row]] > 0
-    row, col, link = row[wanted], col[wanted], link[wanted]
+    itself, nowhere = torch.arange(key.numel(), device=key.device), key.numel()
     # Symmetric in both, so that the best pair of all prefers each other.
     apart = cut[row] / mass[row] + cut[col] / mass[col]
     change = on_grid((cut[row] + cut[col] - 2 * link) / (mass[row] + mass[col]) - apart)
     tie = mix((torch.minimum(key[row], key[col]) << 32) + torch.maximum(key[row], key[col]))
-    best = lowest((change, tie), row, key.numel())
-    asks = best >= 0
-    best = best[asks]
-    partner = itself.masked_scatter(asks, col[best])
-    change, tie = (torch.zeros_like(key).masked_scatter(asks, value[best]) for value in (change, tie))
+    best = lowest((change, tie), row, nowhere, fits & (excess > 0)[graph[row]])
+    asks, best = best >= 0, best.clamp(min=0)
+    partner = torch.where(asks, col[best], itself)
+    change, tie = change[best], tie[best]
 
     mutual = asks & (partner[partner] == itself)
     keeps = mutual & ((mass > mass[partner]) | ((mass == mass[partner]) & (key < key[partner])))
     waits = asks & ~mutual & ~keeps[partner] & ((mix(key + (number << 32)) & 1) == 1)
     stays = keeps | waits
-    joining = sorted_by((asks & ~stays & stays[partner]).nonzero().view(-1), graph, change, tie)
+    joins = asks & ~stays & stays[partner]
 
-    by_partner = sorted_by(joining, partner)
-    host = partner[by_partner]
-    position = position_in(host, key.numel())
-    fits = torch.zeros_like(asks)
-    fits[by_partner] = (position == 0) | (running_sum_in(mass[by_partner], position) <= (1 + rounding) * mass[host])
+    host = torch.where(joins, partner, nowhere)
+    a = sorted_by(itself, host, change, tie)
+    position, b = position_in(host[a], nowhere + 1), partner[a]
+    gained = running_sum_in(torch.where(joins, mass, 0.0)[a], position)
+    enough = joins[a] & ((position == 0) | (gained <= (1 + rounding) * mass[b]))
     if max_size > 0:
-        fits[by_partner] &= running_sum_in(size[by_partner], position) + size[host] <= max_size
-    joining = joining[fits[joining]]
-    half = (torch.bincount(graph[joining], minlength=excess.numel()) + 1) // 2
-    joining = joining[position_in(graph[joining], excess.numel()) < torch.minimum(excess, half)[graph[joining]]]
-    return itself.index_put((joining,), partner[joining])
+        enough &= running_sum_in(torch.where(joins, size, 0)[a], position) + size[b] <= max_size
+    joins = joins.scatter(0, a, enough)
+
+    place = torch.where(joins, graph, excess.numel())
+    a = sorted_by(itself, place, change, tie)
+    half = (total_in(joins.long(), graph, excess.numel()) + 1) // 2
+    accepted = joins[a] & (position_in(place[a], excess.numel() + 1) < torch.minimum(excess, half)[graph[a]])
+    return itself.scatter(0, a, torch.where(accepted, partner[a], a))
 
 
 def _pair_up(
-    target: Tensor, row: Tensor, mass: Tensor, size: Tensor, key: Tensor, graph: Tensor, excess: Tensor, max_size: int
-) -> None:
+    target: Tensor,
+    alive: Tensor,
+    row: Tensor,
+    fits: Tensor,
+    mass: Tensor,
+    size: Tensor,
+    key: Tensor,
+    graph: Tensor,
+    excess: Tensor,
+    max_size: int,
+) -> Tensor:
     """In graphs that have too many clusters and no edge between any that fit, the second lightest joins the lightest, and so
     on. With :obj:`max_size`, the smallest come first: if those two do not fit, no others do."""
-    joined = torch.zeros_like(excess, dtype=torch.bool).index_fill(0, graph[row], True)
-    lone = ((excess > 0) & ~joined)[graph].nonzero().view(-1)
-    lone = sorted_by(lone, graph, mass if max_size == 0 else size, key)
-    position = position_in(graph[lone], excess.numel())
-    second = ((position % 2 == 1) & (position // 2 < excess[graph[lone]])).nonzero().view(-1)
+    linked = total_in(fits.long(), graph[row], excess.numel()) > 0
+    lone = alive & ((excess > 0) & ~linked)[graph]
+    place = torch.where(lone, graph, excess.numel())
+    a = sorted_by(torch.arange(key.numel(), device=key.device), place, mass if max_size == 0 else size, key)
+    b, position = a.roll(1), position_in(place[a], excess.numel() + 1)
+    second = lone[a] & (position % 2 == 1) & (position // 2 < excess[graph[a]])
     if max_size > 0:
-        second = second[size[lone[second]] + size[lone[second - 1]] <= max_size]
-    target[lone[second]] = lone[second - 1]
+        second &= size[a] + size[b] <= max_size
+    return target.scatter(0, a, torch.where(second, b, target[a]))

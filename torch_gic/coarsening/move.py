@@ -6,7 +6,17 @@ import torch
 from torch import Tensor
 
 from torch_gic.coarsening.graph import UndirectedGraph
-from torch_gic.coarsening.segments import ROUNDING, lowest, on_grid, position_in, running_sum, sorted_by, total_in
+from torch_gic.coarsening.segments import (
+    ROUNDING,
+    UNSEEN,
+    lowest,
+    on_grid,
+    position_in,
+    running_sum_in,
+    sorted_by,
+    total_in,
+    totals_by,
+)
 
 MOST_TOGETHER = 64  # nodes that go from one cluster to another in one iteration
 
@@ -19,7 +29,6 @@ def move_nodes(
     offset: Tensor,
     cluster: Tensor,
     num_iterations: int,
-    max_size: int = 0,
     most_together: int = MOST_TOGETHER,
     rounding: float = ROUNDING,
 ) -> Tensor:
@@ -46,58 +55,47 @@ def move_nodes(
         offset (torch.Tensor): Where the clusters of each graph begin, and end.
         cluster (torch.Tensor): The cluster of each node at the start.
         num_iterations (int): The highest number of iterations; it ends earlier when nothing changes any more.
-        max_size (int, optional): The number of nodes up to which a cluster takes others; 0: any. (default: :obj:`0`)
         most_together (int, optional): How many nodes may go from one cluster to another in one iteration.
         rounding (float, optional): Relative errors that decide nothing.
 
     Shapes:
         - **output:** the cluster of each node :math:`(|\mathcal{V}|)`
     """
-    # One iteration for all graphs at once.
-    row, col, weight = graph.row, graph.col, graph.weight
-    between = row != col
-    row, col, weight = row[between], col[between], weight[between]
-    degree = total_in(weight, row, rank.numel())
-    cluster, num_clusters = cluster.clone(), int(offset[-1])
-    for _ in range(num_iterations):
-        mass = total_in(node_weight, cluster, num_clusters)
-        pair, position = torch.unique(row * num_clusters + cluster[col], return_inverse=True)
-        link = total_in(weight, position, pair.numel())
-        node, to = pair // max(num_clusters, 1), pair % max(num_clusters, 1)
-        inside = cluster[node] == to
-        own = torch.zeros_like(degree).index_put((node[inside],), link[inside])
-        cut = total_in(degree - own, cluster, num_clusters)
+    # One iteration for all graphs at once. All shapes are known beforehand, so that a GPU seldom waits for the host.
+    row, col, size = graph.row, graph.col, rank.numel()
+    if row.numel() == 0:
+        return cluster.clone()
+    weight = torch.where(row == col, 0.0, graph.weight)
+    degree = total_in(weight, row, size)
+    before = cluster
+    for number in range(num_iterations):  # of as many clusters as nodes at most
+        if number > 0 and number % UNSEEN == 0:
+            if torch.equal(cluster, before):
+                break
+            before = cluster
+        mass = total_in(node_weight, cluster, size)
+        entry, first, link = totals_by(row * size + cluster[col], weight)
+        node, to = row[entry], cluster[col[entry]]
+        origin, w = cluster[node], node_weight[node]
+        inside = first & (origin == to)
+        own = torch.zeros_like(degree).scatter_add(0, node, torch.where(inside, link, 0.0))
+        cut = total_in(degree - own, cluster, size)
 
-        mass_left = mass[cluster] - node_weight
-        useful = ~inside & (mass_left > rounding * mass[cluster])[node]
-        room = torch.full_like(cluster, most_together)
-        if max_size > 0:
-            room = max_size - torch.bincount(cluster, minlength=num_clusters)
-            useful &= room[to] > 0
-        node, to, link = node[useful], to[useful], link[useful]
-        origin, d, w = cluster[node], degree[node], node_weight[node]
-        change = on_grid(
-            (cut[origin] - d + 2 * own[node]) / (mass[origin] - w)
-            - cut[origin] / mass[origin]
-            + (cut[to] + d - 2 * link) / (mass[to] + w)
-            - cut[to] / mass[to]
+        useful = first & ~inside & (mass[origin] - w > rounding * mass[origin])
+        left = torch.where(useful, mass[origin] - w, 1.0)
+        leaving = (cut[origin] - degree[node] + 2 * own[node]) / left - cut[origin] / mass[origin]
+        change = on_grid(leaving + (cut[to] + degree[node] - 2 * link) / (mass[to] + w) - cut[to] / mass[to])
+        wish = lowest((change, to), node, size, useful & (change < 0))
+        to, change, link = (value[wish.clamp(min=0)] for value in (to, change, link))
+        cluster = _move(
+            cluster, wish >= 0, to, change, link, rank, degree, own, node_weight, cut, mass, most_together, rounding
         )
-        wish = lowest((change, to), node, rank.numel())
-        wish = wish[wish >= 0]
-        wish = wish[change[wish] < 0]
-        if wish.numel() == 0:
-            break
-        node, origin, to, change, link = (value[wish] for value in (node, origin, to, change, link))
-        chosen = _choose(
-            node, origin, to, change, link, rank, degree, own, node_weight, cut, mass, room, most_together, rounding
-        )
-        cluster[node[chosen]] = to[chosen]
     return cluster
 
 
-def _choose(
-    node: Tensor,
-    origin: Tensor,
+def _move(
+    cluster: Tensor,
+    wishes: Tensor,
     to: Tensor,
     change: Tensor,
     link: Tensor,
@@ -107,32 +105,32 @@ def _choose(
     node_weight: Tensor,
     cut: Tensor,
     mass: Tensor,
-    room: Tensor,
     most_together: int,
     rounding: float,
 ) -> Tensor:
-    """Selects the moves to apply."""
+    """Selects the moves to apply, of the nodes that wish to move, and applies them."""
     # A pair of clusters is served if its best wish is the best of both, among all wishes to and from them.
-    wish = torch.arange(node.numel(), device=node.device)
-    both = torch.cat([origin, to])
-    best = lowest((change.repeat(2), rank[node].repeat(2)), both, mass.numel())
-    best = torch.where(best >= 0, best % wish.numel(), -1)
-    served = (best[origin] == wish) & (best[to] == wish)
-    destination = torch.full_like(best, -1).index_put((origin[served],), to[served])
+    node, nowhere = torch.arange(cluster.numel(), device=cluster.device), cluster.numel()
+    both = torch.cat([cluster, to])
+    best = lowest((change.repeat(2), rank.repeat(2)), both, nowhere, wishes.repeat(2))
+    best = torch.where(best >= 0, best % nowhere, -1)
+    served = wishes & (best[cluster] == node) & (best[to] == node)
+    destination = cluster.new_full((nowhere + 1,), -1)
+    destination = destination.scatter(0, torch.where(served, cluster, nowhere), torch.where(served, to, -1))
+    group = wishes & (destination[cluster] == to)
 
-    group = sorted_by((destination[origin] == to).nonzero().view(-1), origin, change, rank[node])
-    position = position_in(origin[group], mass.numel())
-    group, position = group[position < most_together], position[position < most_together]
-    served, slot = torch.unique(origin[group], return_inverse=True)
-
-    def so_far(value: Tensor) -> Tensor:
-        table = value.new_zeros(served.numel(), most_together).index_put((slot, position), value)
-        return running_sum(table)[slot, position]
-
-    i, a, b = node[group], origin[group], to[group]
-    moved, leaving, coming = so_far(node_weight[i]), so_far(2 * own[i] - degree[i]), so_far(degree[i] - 2 * link[group])
-    left = mass[a] - moved
+    origin = torch.where(group, cluster, nowhere)
+    i = sorted_by(node, origin, change, rank)
+    group, origin, a, b = group[i], origin[i], cluster[i], to[i]
+    position = position_in(origin, nowhere + 1)
+    group = group & (position < most_together)
+    moved, leaving, coming = (
+        running_sum_in(torch.where(group, value, 0.0), position, most_together)
+        for value in (node_weight[i], 2 * own[i] - degree[i], degree[i] - 2 * link[i])
+    )
+    possible = group & (mass[a] - moved > rounding * mass[a])
+    left = torch.where(possible, mass[a] - moved, 1.0)
     objective = on_grid((cut[a] + leaving) / left + (cut[b] + coming) / (mass[b] + moved))
-    possible = (left > rounding * mass[a]) & (position < room[b])
-    last = position[possible][lowest((objective[possible], position[possible]), slot[possible], served.numel())]
-    return group[position <= last[slot]]
+    last = lowest((objective, position), origin, nowhere + 1, possible)
+    last = torch.where(last >= 0, position[last.clamp(min=0)], -1)
+    return cluster.scatter(0, i, torch.where(group & (position <= last[origin]), b, a))

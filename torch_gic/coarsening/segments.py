@@ -9,21 +9,21 @@ from torch import Tensor
 GRID = 2.0**32  # objectives are compared in whole steps of 1 / GRID: rounding errors decide nothing
 ROUNDING = 1e-9  # relative errors of sums: what is smaller decides nothing
 LAST = torch.iinfo(torch.int64).max
+UNSEEN = 8  # rounds between two looks of the host at whether they are enough; those too many change nothing
 
 
 def on_grid(objective: Tensor) -> Tensor:
     return (objective * GRID).round().long()
 
 
-def lowest(keys: tuple[Tensor, ...], segment: Tensor, num_segments: int) -> Tensor:
-    """The entry of each segment whose keys come first, compared key after key; -1 for a segment without any."""
-    candidate = torch.ones_like(segment, dtype=torch.bool)
-    for key in keys:
+def lowest(keys: tuple[Tensor, ...], segment: Tensor, num_segments: int, candidate: Tensor | None = None) -> Tensor:
+    """The candidate of each segment whose keys come first, compared key after key; -1 for a segment without any."""
+    candidate = torch.ones_like(segment, dtype=torch.bool) if candidate is None else candidate
+    for key in (*keys, torch.arange(segment.numel(), device=segment.device)):
         key = torch.where(candidate, key, LAST)
         best = segment.new_full((num_segments,), LAST).scatter_reduce(0, segment, key, "amin")
         candidate = candidate & (key == best[segment])
-    entry = candidate.nonzero().view(-1)
-    return segment.new_full((num_segments,), -1).scatter(0, segment[entry], entry)
+    return torch.where(best < LAST, best, -1)
 
 
 def sorted_by(entries: Tensor, *keys: Tensor) -> Tensor:
@@ -35,36 +35,28 @@ def sorted_by(entries: Tensor, *keys: Tensor) -> Tensor:
 
 def position_in(segment: Tensor, num_segments: int) -> Tensor:
     """How many entries of the same segment stand before each, in a sorted list of segments."""
-    count = torch.bincount(segment, minlength=num_segments)
-    return torch.arange(segment.numel(), device=segment.device) - (count.cumsum(0) - count)[segment]
+    start = torch.searchsorted(segment, torch.arange(num_segments, device=segment.device))
+    return torch.arange(segment.numel(), device=segment.device) - start[segment]
 
 
-def running_sum(value: Tensor) -> Tensor:
-    """The sum of each number and those before it in the last dimension.
-
-    In deterministic mode, PyTorch refuses ``cumsum`` on GPUs: there, in steps of doubled length, always in the same order.
-    """
-    if value.is_cuda and torch.are_deterministic_algorithms_enabled():
-        return doubled_sums(value)
-    return value.cumsum(-1)
-
-
-def doubled_sums(value: Tensor) -> Tensor:
-    step = 1
-    while step < value.size(-1):
-        value = value + F.pad(value[..., :-step], (step, 0))
-        step *= 2
-    return value
-
-
-def running_sum_in(value: Tensor, position: Tensor) -> Tensor:
-    """The sum of each number and those before it in the same segment, given how many these are. Never a difference of sums
-    over several segments, in which those of small numbers would vanish beside large ones."""
-    step = 1
-    while step < value.numel():
+def running_sum_in(value: Tensor, position: Tensor, most: int | None = None) -> Tensor:
+    """The sum of each number and those before it in the same segment, given how many these are (at most so many count). Never
+    a difference of sums over several segments, in which those of small numbers would vanish beside large ones."""
+    step, most = 1, value.numel() if most is None else most
+    while step < min(most, value.numel()):
         value = value + F.pad(value[:-step], (step, 0)) * (position >= step)
         step *= 2
     return value
+
+
+def totals_by(key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The entries in the order of their keys, which of them are the first of their key, and the sum over all that have it. In
+    order of the entries on the CPU, as the kernels sum."""
+    key, order = torch.sort(key, stable=True)
+    first = torch.ones_like(key, dtype=torch.bool)
+    first[1:] = key[1:] != key[:-1]
+    position = first.cumsum(0) - 1
+    return order, first, total_in(value[order], position, key.numel())[position]
 
 
 def total_in(value: Tensor, segment: Tensor, num_segments: int) -> Tensor:

@@ -15,6 +15,7 @@ from torch_gic.coarsening.graph import UndirectedGraph, node_volume, undirected_
 from torch_gic.coarsening.merge import merge_clusters
 from torch_gic.coarsening.move import MOST_TOGETHER, move_nodes
 from torch_gic.coarsening.rank import NUM_REFINEMENTS, structural_rank
+from torch_gic.coarsening.refine import GROWTH, NUM_PASSES, refine_clusters
 from torch_gic.coarsening.segments import ROUNDING
 from torch_gic.kernels.library import OPS, register_reference
 from torch_gic.kernels.operands import can_look
@@ -23,7 +24,8 @@ OPS.define(
     "coarsen(Tensor edge_index, Tensor? edge_weight, Tensor influence, Tensor batch, SymInt num_graphs, float ratio,"
     " SymInt? count, SymInt num_iterations, SymInt max_size, bool by_degree, Tensor? start,"
     # What all backends have to agree on stands in Python only.
-    f" SymInt num_refinements={NUM_REFINEMENTS}, SymInt most_together={MOST_TOGETHER}, float rounding={ROUNDING})"
+    f" SymInt num_refinements={NUM_REFINEMENTS}, SymInt most_together={MOST_TOGETHER}, float rounding={ROUNDING},"
+    f" SymInt num_passes={NUM_PASSES}, SymInt growth={GROWTH})"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 
@@ -58,7 +60,8 @@ def coarsen(
        (:func:`node_volume`),
     2. the ranks of its nodes, which break ties (:func:`structural_rank`),
     3. merging of nodes to clusters (:func:`merge_clusters`),
-    4. moving of nodes between clusters (:func:`move_nodes`),
+    4. moving of nodes between clusters (:func:`move_nodes`); with a largest size, :func:`fill_clusters` and
+       :func:`refine_clusters` in its place,
     5. and this function, which selects the numbers of clusters and returns what the gradient needs.
 
     Args:
@@ -107,12 +110,14 @@ def reference(
     num_refinements: int = NUM_REFINEMENTS,
     most_together: int = MOST_TOGETHER,
     rounding: float = ROUNDING,
+    num_passes: int = NUM_PASSES,
+    growth: int = GROWTH,
     merge: Callable[..., Tensor] = merge_clusters,
     move: Callable[..., Tensor] = move_nodes,
 ) -> tuple[Tensor, ...]:
     """Kernels of single stages may take the place of merging and moving."""
     check_graphs(edge_index, edge_weight, influence, batch, num_graphs)
-    _check_numbers(ratio, count, max_size)
+    _check_numbers(ratio, count, max_size, num_passes, growth)
     size, num_clusters = _sizes(batch, num_graphs, ratio, count)
     ptr, offset = cumsum(size), cumsum(num_clusters)
     max_size = min(max_size, batch.numel())  # no cluster has more
@@ -124,13 +129,12 @@ def reference(
     graph = undirected_graph(edge_index, edge_weight, batch, num_graphs)
     node_weight = influence * node_volume(graph, batch, num_graphs) if by_degree else influence.clone()
     rank = structural_rank(graph, influence, batch, num_refinements)
-    if start is None:
-        cluster = merge(graph, node_weight, rank, ptr, offset, max_size, rounding)
-        if max_size > 0:
-            cluster = fill_clusters(graph, rank, ptr, offset, cluster, max_size)
+    cluster = merge(graph, node_weight, rank, ptr, offset, max_size, rounding) if start is None else start
+    if max_size > 0:
+        cluster = fill_clusters(graph, rank, ptr, offset, cluster, max_size)
+        cluster = refine_clusters(graph, rank, ptr, offset, cluster, num_iterations, max_size, num_passes, growth)
     else:
-        cluster = start
-    cluster = move(graph, node_weight, rank, ptr, offset, cluster, num_iterations, max_size, most_together, rounding)
+        cluster = move(graph, node_weight, rank, ptr, offset, cluster, num_iterations, most_together, rounding)
     of_cluster = torch.repeat_interleave(torch.arange(num_graphs, device=batch.device), num_clusters)
     return cluster, of_cluster, *graph, node_weight, rank, ptr, offset
 
@@ -142,13 +146,17 @@ def _sizes(batch: Tensor, num_graphs: int, ratio: float, count: int | None) -> t
     return size, (size.double() * (ratio * (1 - 1e-12))).ceil().long() if count is None else size.clamp(max=count)
 
 
-def _check_numbers(ratio: float, count: int | None, max_size: int) -> None:
+def _check_numbers(ratio: float, count: int | None, max_size: int, num_passes: int, growth: int) -> None:
     if not 0 < ratio <= 1:
         raise ValueError(f"Expected 'ratio' to be in (0, 1] (got {ratio})")
     if count is not None and count < 1:
         raise ValueError(f"Expected 'count' to be at least 1 (got {count})")
     if max_size < 0:
         raise ValueError(f"Expected 'max_size' to be at least 0 (got {max_size})")
+    if num_passes < 1:
+        raise ValueError(f"Expected 'num_passes' to be at least 1 (got {num_passes})")
+    if not 2 <= growth <= 1024:  # else groups would never be large enough
+        raise ValueError(f"Expected 'growth' to lie in [2, 1024] (got {growth})")
 
 
 def _check_room(size: Tensor, num_clusters: Tensor, max_size: int) -> None:

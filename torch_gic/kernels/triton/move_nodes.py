@@ -34,14 +34,11 @@ def move_nodes(
     offset: Tensor,
     cluster: Tensor,
     num_iterations: int,
-    max_size: int = 0,
     most_together: int = MOST_TOGETHER,
     rounding: float = ROUNDING,
 ) -> Tensor:
     """See :func:`torch_gic.coarsening.move_nodes`."""
-    settings = num_iterations, max_size, most_together, rounding
-    if max_size > 0:  # partitions of one large graph, which is in no block
-        return reference(graph, node_weight, rank, ptr, offset, cluster, *settings)
+    settings = num_iterations, most_together, rounding
     moved = cluster.clone(memory_format=torch.contiguous_format)
     if rank.numel() == 0:
         return moved
