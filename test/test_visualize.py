@@ -65,7 +65,7 @@ def test_components_are_where_their_nodes_are(ax):
     conv = GICConv(2, 4, num_components=2)
     conv.init_from_data(x, PATH)
     with torch.no_grad():  # a component in each group, and decided
-        v = conv.eval().filter.project(conv.filter.prepare(x))
+        v = conv.eval().filter.prepare(x)[1]
         conv.filter.mixture.mu[0] = torch.stack([v[:3].mean(0), v[3:].mean(0)])
         conv.log_scale.fill_(5)
     plot_components(conv, x, PATH, ax=ax)

@@ -68,7 +68,7 @@ def encode(dtype, channels, components=COMPONENTS, nodes=1000, entries=20_000):
         member, rowptr = (torch.empty(size, dtype=torch.long, device="cuda") for size in (entries, nodes + 1))
         operands = x, *mixture, x.new_empty(entries, SCALES), member, rowptr
         encoding, mass = KERNELS["gaussian_encode"](*operands)
-        KERNELS["gaussian_encode_backward"](encoding, encoding, mass, *operands)
+        KERNELS["gaussian_encode_backward"](encoding, mass, encoding, mass, *operands)
     return launches
 
 

@@ -8,6 +8,9 @@ STABLE_TORCH_LIBRARY_IMPL(torch_gic, CPU, m) {
   m.impl("adjacency_powers", TORCH_BOX(&torch_gic::adjacency_powers_cpu));
   m.impl("bounded_norm", TORCH_BOX(&torch_gic::bounded_norm_cpu));
   m.impl("bounded_norm_backward", TORCH_BOX(&torch_gic::bounded_norm_backward_cpu));
+  m.impl("channel_statistics", TORCH_BOX(&torch_gic::channel_statistics_cpu));
+  m.impl("outlier_clamp", TORCH_BOX(&torch_gic::outlier_clamp_cpu));
+  m.impl("outlier_clamp_backward", TORCH_BOX(&torch_gic::outlier_clamp_backward_cpu));
   m.impl("describe", TORCH_BOX(&torch_gic::describe_cpu));
   m.impl("describe_backward", TORCH_BOX(&torch_gic::describe_backward_cpu));
   m.impl("field_mean", TORCH_BOX(&torch_gic::field_mean_cpu));

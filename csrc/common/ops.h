@@ -14,6 +14,12 @@ std::tuple<Tensor, Tensor> adjacency_powers_cpu(Tensor row, Tensor col, Tensor w
                                                 int64_t num_scales, std::optional<int64_t> max_neighbors,
                                                 std::optional<Tensor> degree);
 
+Tensor channel_statistics_cpu(Tensor x);
+
+std::tuple<Tensor, Tensor> outlier_clamp_cpu(Tensor x, Tensor running, double bound);
+
+Tensor outlier_clamp_backward_cpu(Tensor grad, Tensor x, Tensor running, double bound);
+
 Tensor describe_cpu(Tensor encoding, Tensor mass, Tensor sigma);
 
 std::tuple<Tensor, Tensor, Tensor> describe_backward_cpu(Tensor grad, Tensor encoding, Tensor mass, Tensor sigma);

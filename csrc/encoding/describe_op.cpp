@@ -14,7 +14,7 @@ namespace {
 
 using torch::headeronly::ScalarType;
 
-constexpr double kShrinkage = 0.1;  // the same as SHRINKAGE in torch_gic/encoding/describe.py
+constexpr double kShrinkage = 0.1, kLeast = 1e-4;  // the same as SHRINKAGE and LEAST in torch_gic/encoding/describe.py
 constexpr int64_t kParts = 16, kGrain = 128;
 
 struct Description {
@@ -44,7 +44,8 @@ struct Description {
     T whole = 0;
     for (int64_t c = 0; c < components; ++c) whole += mass[2 * c];
     for (int64_t c = 0; c < components; ++c) {
-      work(c, k * components + c, whole > 0 ? 1 / (mass[2 * c] + T(kShrinkage) * whole) : T(1));
+      const T all = mass[2 * c] + T(kShrinkage) * whole + T(kLeast) * mass[2 * c + 1];
+      work(c, k * components + c, whole > 0 ? 1 / all : T(1));
     }
   }
 };
@@ -107,7 +108,7 @@ void backward(const Description& o, const T* grad, T* to_encoding, T* to_mass, T
           const T to_m = -to_inverse * inverse * inverse;  // m is one over the inverse
           to_whole += T(kShrinkage) * to_m;
           to_masses[2 * c] = to_m - to_excess;
-          to_masses[2 * c + 1] = to_log / (1 + masses[2 * c + 1]) + to_excess;
+          to_masses[2 * c + 1] = to_log / (1 + masses[2 * c + 1]) + to_excess + T(kLeast) * to_m;
         });
         for (int64_t c = 0; c < o.components; ++c) to_masses[2 * c] += to_whole;
       }

@@ -28,7 +28,7 @@ def test_equals_the_encoding_with_weights_of_one(hidden_channels):
     aggr = evaluated(aggregation(hidden_channels=hidden_channels))
     assert str(aggr) == "GaussianAggregation(5, 5, num_components=3)"
     mixture, lin = aggr.filter.mixture, aggr.filter.lin
-    v = X if hidden_channels is None else aggr.filter.project(aggr.filter.prepare(X))
+    v = X if hidden_channels is None else aggr.filter.prepare(X)[1]
     fields = Fields.from_pair(torch.stack([torch.arange(10), INDEX]), torch.ones(10, 1), (10, 4))
     encoding, masses = gaussian_encode(v, mixture.mu, mixture.sigma, mixture.pi.log(), fields)
     seen = encoding if hidden_channels is None else describe(encoding, masses, mixture.sigma)

@@ -13,6 +13,8 @@ from torch_gic.kernels.operands import check_tensor
 # Of the mass of a field: a component that has less of it tells little of its members. The same number is kShrinkage in
 # csrc/encoding/describe_op.cpp.
 SHRINKAGE = 0.1
+# Of the number of members: where their weights are smaller still, float32 cannot tell the spread. kLeast there.
+LEAST = 1e-4
 
 OPS.define("describe(Tensor encoding, Tensor mass, Tensor sigma) -> Tensor")
 OPS.define("describe_backward(Tensor grad, Tensor encoding, Tensor mass, Tensor sigma) -> (Tensor, Tensor, Tensor)")
@@ -26,13 +28,14 @@ def describe(encoding: Tensor, mass: Tensor, sigma: Tensor) -> Tensor:
         \frac{1}{m_{ikc}} \sum_j a_{ij} Q_{jc} \, \mathbf{z}_{jc} \, \Big\Vert \,
         \frac{1}{m_{ikc}} \sum_j a_{ij} Q_{jc} \, (\mathbf{z}_{jc}^2 - 1) \Bigr],
 
-        m_{ikc} = \sum_j a_{ij} Q_{jc} + \tfrac{1}{10} \sum_{j, c^{\prime}} a_{ij} Q_{jc^{\prime}}, \qquad
+        m_{ikc} = \sum_j a_{ij} Q_{jc} + \tfrac{1}{10} \sum_{j, c^{\prime}} a_{ij} Q_{jc^{\prime}} + 10^{-4} \sum_j Q_{jc},
+        \qquad
         \mathbf{z}_{jc} = (\mathbf{x}_j - \mu_c) / \sigma_c.
 
     These are the gradients of :func:`~torch_gic.encoding.gaussian_encode` in units of the deviation, for each unit of mass: a
     field of many members gives numbers of the same size as one of few. In the gradient to the deviations, 1 is taken from the
     square of each member, whatever its weight; here it has the weight too. The second part of :math:`m` draws components with
-    few members to zero. An empty field gives zeros.
+    few members to zero, the third one those with tiny weights. An empty field gives zeros.
 
     Args:
         encoding (torch.Tensor): The gradients.
@@ -51,7 +54,7 @@ def describe(encoding: Tensor, mass: Tensor, sigma: Tensor) -> Tensor:
 def reference(encoding: Tensor, mass: Tensor, sigma: Tensor) -> Tensor:
     _check(encoding, mass, sigma)
     weighted, count = mass.unbind(dim=-1)
-    inverse = _inverse(weighted)[..., None, None]
+    inverse = _inverse(weighted, count)[..., None, None]
     excess = torch.stack([torch.zeros_like(count), count - weighted], dim=-1).unsqueeze(-1)
     moments = (encoding * sigma.unsqueeze(-2) + excess) * inverse
     return torch.cat([count.log1p().unsqueeze(-1), moments.flatten(start_dim=-2)], dim=-1)
@@ -62,7 +65,7 @@ def reference_backward(grad: Tensor, encoding: Tensor, mass: Tensor, sigma: Tens
     _check(encoding, mass, sigma)
     check_tensor(grad, "grad", (*encoding.shape[:3], 2 * encoding.size(4) + 1), encoding.dtype)
     weighted, count = mass.unbind(dim=-1)
-    inverse = _inverse(weighted)
+    inverse = _inverse(weighted, count)
     to_log, to_moments = grad[..., 0], grad[..., 1:].unflatten(-1, (2, -1))
     by_sigma = (to_moments * encoding).sum(dim=-2)
     to_excess = to_moments[..., 1, :].sum(dim=-1)
@@ -71,14 +74,14 @@ def reference_backward(grad: Tensor, encoding: Tensor, mass: Tensor, sigma: Tens
     to_weighted = to_mass + SHRINKAGE * to_mass.sum(dim=-1, keepdim=True) - to_excess
     return (
         to_moments * sigma.unsqueeze(-2) * inverse[..., None, None],
-        torch.stack([to_weighted, to_log / (1 + count) + to_excess], dim=-1),
+        torch.stack([to_weighted, to_log / (1 + count) + to_excess + LEAST * to_mass], dim=-1),
         (by_sigma * inverse.unsqueeze(-1)).sum(dim=0),
     )
 
 
-def _inverse(weighted: Tensor) -> Tensor:
+def _inverse(weighted: Tensor, count: Tensor) -> Tensor:
     whole = weighted.sum(dim=-1, keepdim=True)
-    return torch.where(whole > 0, weighted + SHRINKAGE * whole, 1).reciprocal()
+    return torch.where(whole > 0, weighted + SHRINKAGE * whole + LEAST * count, 1).reciprocal()
 
 
 def _check(encoding: Tensor, mass: Tensor, sigma: Tensor) -> None:

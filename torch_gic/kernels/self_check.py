@@ -81,8 +81,9 @@ def _gaussian_encode_backward(dtype: torch.dtype) -> tuple[Any, ...]:
 
     inputs = _gaussian_encode(dtype)
     encoding, mass = reference(*inputs)
-    grad = torch.randn(encoding.shape, generator=torch.Generator().manual_seed(1), dtype=dtype)
-    return grad, encoding, mass, *inputs
+    generator = torch.Generator().manual_seed(1)
+    grad, grad_mass = (torch.randn(value.shape, generator=generator, dtype=dtype) for value in (encoding, mass))
+    return grad, grad_mass, encoding, mass, *inputs
 
 
 def _coarsen(dtype: torch.dtype) -> tuple[Any, ...]:

@@ -90,7 +90,7 @@ def plot_components(
 def _responsibility(conv: GICConv, x: Tensor, member: Tensor, weight: Tensor, scale: int) -> Tensor:
     """That of each component for each field entry of one scale: ``[E, C]``."""
     mixture = conv.filter.mixture
-    v = conv.filter.project(conv.filter.prepare(x))
+    v = conv.filter.prepare(x)[1]
     a = weight.to(v.dtype) * conv.log_scale[scale - 1].exp()
     log_pi = mixture.alpha[scale - 1].log_softmax(dim=-1)
     return component_posterior(v, mixture.mu[scale - 1], mixture.sigma[scale - 1], log_pi, member, a)

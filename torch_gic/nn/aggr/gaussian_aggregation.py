@@ -111,7 +111,7 @@ class GaussianAggregation(Aggregation):
             check_weight(weight, "weight", x.size(0))
             weight = weight[members]
         fields = Fields(torch.stack([members, index]), weight.unsqueeze(1), ptr, x.size(0))  # sets are fields of one scale
-        return self.filter(self.filter.prepare(x), fields).to(x.dtype)
+        return self.filter(self.filter.prepare(x)[1], fields).to(x.dtype)
 
     def __repr__(self) -> str:
         return (

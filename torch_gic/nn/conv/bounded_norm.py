@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
+from torch_gic.encoding.clamp import recall
 from torch_gic.encoding.normalize import apply_norm, bounded_norm
 from torch_gic.nn.conv.running_statistics import RunningStatistics, single
 
@@ -39,9 +41,10 @@ class BoundedNorm(RunningStatistics):
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.learns(x):
-            return apply_norm(single(x), *self.recall(), self.bound)
+            mean, deviation = recall(self.running)
+            return apply_norm(single(x), mean, deviation.square(), self.bound)
         out, mean, var = bounded_norm(single(x), self.bound)
-        self.remember(mean, var)
+        self.remember(torch.stack([mean, var.sqrt(), torch.ones_like(mean)]))
         return out
 
     def __repr__(self) -> str:

@@ -10,11 +10,12 @@ from torch import Tensor
 from torch_geometric.nn import Linear
 
 from torch_gic._checks import check_at_least, check_features
-from torch_gic.encoding import describe
+from torch_gic.encoding.clamp import outlier_clamp
 from torch_gic.fields import Fields
 from torch_gic.nn.conv.bounded_norm import BoundedNorm
 from torch_gic.nn.conv.gaussian_mixture import GaussianMixture
 from torch_gic.nn.conv.outlier_clamp import OutlierClamp
+from torch_gic.nn.conv.running_statistics import single
 
 
 class GaussianFilter(torch.nn.Module):
@@ -30,7 +31,7 @@ class GaussianFilter(torch.nn.Module):
     :func:`~torch_gic.encoding.describe` has the number, mean and spread of the members of each component. Without
     :math:`\mathbf{W}_v`, the gradients of :func:`~torch_gic.encoding.gaussian_encode` stand in its place, as in the paper.
 
-    Inputs of :meth:`forward` come from :meth:`prepare`.
+    :meth:`prepare` makes :math:`\mathbf{v}` of features, :meth:`forward` the output of :math:`\mathbf{v}`.
 
     Args:
         in_channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
@@ -42,7 +43,7 @@ class GaussianFilter(torch.nn.Module):
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
-        - **input:** features :math:`(M, F_{in})`, fields of :math:`N` nodes
+        - **input:** :math:`\mathbf{v}` of members :math:`(M, d)`, fields of :math:`N` nodes
         - **output:** :math:`(N, F_{out})`
     """
 
@@ -67,9 +68,8 @@ class GaussianFilter(torch.nn.Module):
             check_at_least(hidden_channels, "hidden_channels", 1)
             self.projection = Projection(in_channels, hidden_channels)
             channels = hidden_channels
-        self.mixture = GaussianMixture(channels, num_scales, num_components)
-        numbers = 2 * channels if hidden_channels is None else 2 * channels + 1
-        size = -1 if channels == -1 else num_scales * num_components * numbers
+        self.mixture = GaussianMixture(channels, num_scales, num_components, describes=hidden_channels is not None)
+        size = -1 if channels == -1 else num_scales * num_components * self.mixture.out_channels
         self.lin = WideLinear(size, out_channels, bias, weight_initializer="glorot", bias_initializer="zeros")
 
     def reset_parameters(self) -> None:
@@ -83,24 +83,20 @@ class GaussianFilter(torch.nn.Module):
         """Size of each feature vector; -1 until the first input tells it."""
         return self.mixture.in_channels if self.projection is None else self.projection.lin.in_channels
 
-    def prepare(self, x: Tensor) -> Tensor:
-        """Checks features, and clamps those that are far out."""
+    def prepare(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The features, clamped where they are far out, and what the mixture sees of them."""
         check_features(x, self.in_channels, self.mixture.alpha.dtype)
-        return x if self.projection is None else self.projection.clamp(x)
+        return (x, x) if self.projection is None else self.projection(x)
 
-    def bounded(self, other: Tensor) -> Tensor:
-        """Clamps other features of the same kind by the same statistics."""
-        return other if self.projection is None else self.projection.clamp.clamp(other)
-
-    def project(self, x: Tensor) -> Tensor:
-        """What the mixture sees of prepared features."""
-        return x if self.projection is None else self.projection(x)
-
-    def forward(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> Tensor:
-        gradients, masses = self.mixture(self.project(x), fields, weight)
+    def clamp(self, x: Tensor) -> Tensor:
+        """Other features of the same kind, by the statistics so far."""
         if self.projection is None:
-            return self.lin(gradients.flatten(start_dim=1))
-        return self.lin(describe(gradients, masses, self.mixture.sigma).flatten(start_dim=1))
+            return x
+        clamp = self.projection.clamp
+        return outlier_clamp(single(x), clamp.running, clamp.bound)[0]
+
+    def forward(self, v: Tensor, fields: Fields, weight: Tensor | None = None) -> Tensor:
+        return self.lin(self.mixture(v, fields, weight).flatten(start_dim=1))
 
     @torch.no_grad()
     def init_from_data(self, x: Tensor, generator: torch.Generator | None = None, num_iterations: int = 0) -> None:
@@ -109,7 +105,7 @@ class GaussianFilter(torch.nn.Module):
             self.projection.reset_statistics()
             training = self.training
             self.train()
-            x = self.project(self.prepare(x))
+            x = self.prepare(x)[1]
             self.train(training)
         self.mixture.init_from_data(x, generator, num_iterations)
 
@@ -131,10 +127,10 @@ class Projection(torch.nn.Module):
         self.clamp.reset_statistics()
         self.norm.reset_statistics()
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Of clamped features."""
-        x = x * self.clamp.reciprocal_deviation().to(x.dtype)
-        return self.norm(self.lin(x.to(self.lin.weight.dtype)))  # clamped features are in float32 beside half precision
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The clamped features, in float32 for half precision, and their projection."""
+        x, reciprocal = self.clamp(x)
+        return x, self.norm(self.lin((x * reciprocal).to(self.lin.weight.dtype)))
 
 
 class WideLinear(Linear):

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.parameter import Parameter, UninitializedParameter, is_lazy
 
 from torch_gic._checks import check_at_least
-from torch_gic.encoding import component_posterior, gaussian_encode
+from torch_gic.encoding import component_posterior, describe, gaussian_encode
 from torch_gic.fields import Fields
 
 MIN_SIGMA = 1e-3  # the encoding divides by sigma: a component that settles on one point must not take it to zero
@@ -28,16 +28,18 @@ class GaussianMixture(torch.nn.Module):
         in_channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
         num_scales (int): The number of scales :math:`K`, a mixture each.
         num_components (int): The number of components :math:`C` of each mixture.
+        describes (bool, optional): Whether the output is a description of the members of each component
+            (:func:`~torch_gic.encoding.describe`), or the gradients of Eqn. (3), as in the paper. (default: :obj:`True`)
 
     Shapes:
         - **input:** features :math:`(M, d)`, fields with weights :math:`(E, K)`
-        - **output:** gradients :math:`(N, K, C, 2, d)` and masses :math:`(N, K, C, 2)`
+        - **output:** :math:`(N, K, C, 2 d + 1)`, or gradients :math:`(N, K, C, 2 d)`
     """
 
     mu: Tensor
     rho: Tensor
 
-    def __init__(self, in_channels: int, num_scales: int, num_components: int) -> None:
+    def __init__(self, in_channels: int, num_scales: int, num_components: int, describes: bool = True) -> None:
         super().__init__()
         if in_channels != -1:
             check_at_least(in_channels, "in_channels", 1)
@@ -46,6 +48,7 @@ class GaussianMixture(torch.nn.Module):
         self.in_channels = in_channels
         self.num_scales = num_scales
         self.num_components = num_components
+        self.describes = describes
         self.alpha = Parameter(torch.empty(num_scales, num_components))
         if in_channels == -1:
             self.mu, self.rho = UninitializedParameter(), UninitializedParameter()
@@ -121,11 +124,17 @@ class GaussianMixture(torch.nn.Module):
         """Component weights, which sum to one in each scale: ``[K, C]``."""
         return self.alpha.softmax(dim=-1)
 
-    def forward(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The gradients of the log-likelihood of each field, ``[num_nodes, K, C, 2, d]``, and its masses."""
+    @property
+    def out_channels(self) -> int:
+        """How many numbers come out for each component."""
+        return 2 * self.in_channels + self.describes
+
+    def forward(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> Tensor:
         if self.in_channels == -1:
             self.materialize(x)
-        return gaussian_encode(x, self.mu, self.sigma, self.alpha.log_softmax(dim=-1), fields, weight)
+        sigma = self.sigma
+        gradients, masses = gaussian_encode(x, self.mu, sigma, self.alpha.log_softmax(dim=-1), fields, weight)
+        return describe(gradients, masses, sigma) if self.describes else gradients.flatten(start_dim=3)
 
     @torch.no_grad()
     def entropy(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> Tensor:

@@ -168,8 +168,8 @@ class GICConv(ExplainableConv):
         source, target = _pair(x)
         check_features(source, self.in_channels)  # before its size is taken for that of the graph
         fields = self.fields(x, edge_index, edge_weight, batch) if fields is None else self.checked(fields, x, edge_index)
-        prepared, root = self._prepare(source, target)
-        out = self.filter(prepared, fields, self._scaled(fields.weight))
+        prepared, v, root = self._prepare(source, target)
+        out = self.filter(v, fields, self._scaled(fields.weight))
         if self.lin_root is not None and self.lin_mean is not None:
             # The filter has many inputs, much alike. Steps of the same size in all weights, as Adam takes them, would add up
             # to a change of the output that many times as large, and too large.
@@ -179,18 +179,21 @@ class GICConv(ExplainableConv):
             out = self.lin_root(root.to(dtype)) + mean + FILTER_SHARE * out  # alpha= of torch.add is lost in Inductor
         return out if torch.is_autocast_enabled(source.device.type) else out.to(source.dtype)
 
-    def _prepare(self, source: Tensor, target: Tensor) -> PairTensor:
-        """What the filter sees of the sources, and the root weight of the targets."""
-        prepared = self.filter.prepare(source)
-        if self.lin_root is None or source is target:
-            return prepared, prepared
-        check_features(target, self.lin_root.in_channels, self.log_scale.dtype, "x_dst")
+    def _prepare(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The clamped sources, what the mixture sees of them, and the clamped targets, for the root weight."""
+        prepared, v = self.filter.prepare(source)
+        if self.lin_root is None:
+            return prepared, v, prepared
+        name = "x" if source is target else "x_dst"
+        check_features(target, self.lin_root.in_channels, self.log_scale.dtype, name)
+        if source is target:
+            return prepared, v, prepared
         if self.clamp_target is not None:
-            return prepared, self.clamp_target(target)
+            return prepared, v, self.clamp_target(target)[0]
         if source.size(1) != target.size(1):
             sizes = f"{source.size(1)} and {target.size(1)}"
             raise ValueError(f"Expected 'in_channels' to be a tuple, as (-1, -1), for nodes of two sizes (got x of {sizes})")
-        return prepared, self.filter.bounded(target)
+        return prepared, v, self.filter.clamp(target)
 
     def fields(
         self,
@@ -266,7 +269,7 @@ class GICConv(ExplainableConv):
 
         At 1 the components are interchangeable and do nothing; at 0 each field member belongs to one.
         """
-        v = self.filter.project(self.filter.prepare(x))
+        v = self.filter.prepare(x)[1]
         return self.filter.mixture.entropy(v, fields, self._scaled(fields.weight))
 
     def _scaled(self, weight: Tensor) -> Tensor:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from torch_gic.encoding.normalize import reciprocal_deviation
+from torch_gic.encoding.clamp import channel_statistics, outlier_clamp
 from torch_gic.nn.conv.running_statistics import RunningStatistics, single
 
 BOUND = 20.0  # deviations: a word that one document in four hundred has stays as it is
-LONGEST = 8.0  # the length of 64 features of unit variance
 
 
 class OutlierClamp(RunningStatistics):
@@ -29,7 +28,8 @@ class OutlierClamp(RunningStatistics):
 
     Shapes:
         - **input:** features :math:`(|\mathcal{V}|, F)`
-        - **output:** features :math:`(|\mathcal{V}|, F)`, in float32 for half precision
+        - **output:** features :math:`(|\mathcal{V}|, F)`, in float32 for half precision, and :math:`1 / \mathbf{s}`
+          :math:`(F)`, zero for a channel that is constant
     """
 
     def __init__(self, channels: int, bound: float = BOUND) -> None:
@@ -39,25 +39,11 @@ class OutlierClamp(RunningStatistics):
     def reset_parameters(self) -> None:
         self.reset_statistics()
 
-    def forward(self, x: Tensor) -> Tensor:
-        if self.learns(x):
-            values = single(x.detach())
-            mean = values.mean(dim=0)  # torch.var_mean takes ten times as long along the rows
-            self.remember(mean, (values - mean).square().mean(dim=0))
-        return self.clamp(x)
-
-    def clamp(self, x: Tensor) -> Tensor:
-        """By the statistics so far."""
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         x = single(x)
-        mean, var = self.recall()
-        reach = self.bound * var.sqrt()
-        length = (mean.square() + var).sum().sqrt()
-        shrink = LONGEST / length.clamp(min=LONGEST)
-        return (x.clamp((mean - reach).to(x.dtype), (mean + reach).to(x.dtype)) * shrink).to(x.dtype)
-
-    def reciprocal_deviation(self) -> Tensor:
-        """One over the deviation of each channel, zero for a constant one: what brings all channels to one unit."""
-        return reciprocal_deviation(*self.recall())
+        if self.learns(x):
+            self.remember(channel_statistics(x))
+        return outlier_clamp(x, self.running, self.bound)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.channels}, bound={self.bound})"

@@ -1,4 +1,4 @@
-"""The mean and the variance of each channel over all batches so far."""
+"""The mean and the deviation of each channel over all batches so far."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MOMENTUM = 0.1
 
 
 class RunningStatistics(torch.nn.Module):
-    """Remembers the mean and the variance of each channel over the nodes.
+    """Remembers the mean and the standard deviation of each channel over the nodes.
 
-    Older batches count less and less. The first batch alone decides at the start, not a mean of 0 and a variance of 1.
+    Older batches count less and less. The first batch alone decides at the start, not a mean of 0 and a deviation of 1.
 
     Args:
         channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
@@ -24,7 +24,7 @@ class RunningStatistics(torch.nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels
-        # Sums over the batches so far with falling weights: of means, of variances, and of the weights themselves.
+        # Sums over the batches so far with falling weights: of means, of deviations, and of the weights themselves.
         self.register_buffer("running", torch.empty(3, max(channels, 0)))
         self.reset_statistics()
 
@@ -38,16 +38,9 @@ class RunningStatistics(torch.nn.Module):
         return self.training and x.size(0) > 1
 
     @torch.no_grad()
-    def remember(self, mean: Tensor, var: Tensor) -> None:
-        new = torch.stack([mean, var, torch.ones_like(mean)])
-        self.running.lerp_(new.to(self.running.dtype), MOMENTUM)
-
-    def recall(self) -> tuple[Tensor, Tensor]:
-        """Mean and variance of each channel; 0 and 1 before any batch."""
-        mean, var, weight = self.running
-        fresh = weight == 0
-        weight = weight + fresh
-        return mean / weight, var / weight + fresh
+    def remember(self, statistics: Tensor) -> None:
+        """Takes in the mean, the deviation and 1 of each channel in a batch."""
+        self.running.lerp_(statistics.to(self.running.dtype), MOMENTUM)
 
     def _materialize(self, channels: int) -> None:
         self.channels = channels

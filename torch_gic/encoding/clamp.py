@@ -1,0 +1,125 @@
+"""Mean and deviation of each channel, and the clamp of what is far from the mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torch_gic.encoding.normalize import reciprocal_deviation
+from torch_gic.kernels.library import OPS, is_transformed, register_reference
+from torch_gic.kernels.operands import check_tensor
+
+LONGEST = 8.0  # the length of 64 features of unit variance; the same is in csrc/encoding/clamp_op.cpp
+
+OPS.define("channel_statistics(Tensor x) -> Tensor")
+OPS.define("outlier_clamp(Tensor x, Tensor running, float bound) -> (Tensor, Tensor)")
+OPS.define("outlier_clamp_backward(Tensor grad, Tensor x, Tensor running, float bound) -> Tensor")
+
+
+def channel_statistics(x: Tensor) -> Tensor:
+    """Mean, standard deviation and 1 for each channel of at least one row, of which no gradient is taken: ``[3, F]``."""
+    statistics = statistics_reference if is_transformed() else torch.ops.torch_gic.channel_statistics
+    return statistics(x.detach())
+
+
+def outlier_clamp(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Tensor]:
+    r"""Clamps each channel to :math:`B` deviations around its mean, and scales long feature vectors down
+
+    .. math::
+        \mathbf{x}^{\prime} = \min \Bigl( 1, \frac{8}{r} \Bigr) \cdot
+        \mathrm{clamp}(\mathbf{x}; \mathbf{m} - B \mathbf{s}, \mathbf{m} + B \mathbf{s}), \qquad
+        r^2 = \sum_d \left( m_d^2 + s_d^2 \right).
+
+    Args:
+        x (torch.Tensor): The features.
+        running (torch.Tensor): Sums of means, of deviations, and of the weights that both are divided by. Where the weight is
+            zero, the mean is 0 and the deviation 1. No gradient is taken of them.
+        bound (float): The largest deviation :math:`B`.
+
+    Returns:
+        The features, and :math:`1 / \mathbf{s}`, zero for a channel that is constant up to rounding.
+
+    Shapes:
+        - **input:** :math:`(N, F)`, :math:`(3, F)`
+        - **output:** :math:`(N, F)`, :math:`(F)`
+    """
+    clamp = reference if is_transformed() else torch.ops.torch_gic.outlier_clamp
+    return clamp(x, running.to(x.dtype), bound)
+
+
+def recall(running: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation of each channel; 0 and 1 before any batch."""
+    mean, deviation, weight = running
+    fresh = weight == 0
+    weight = weight + fresh
+    return mean / weight, deviation / weight + fresh
+
+
+@register_reference("channel_statistics")
+def statistics_reference(x: Tensor) -> Tensor:
+    check_tensor(x, "x", (None, None))
+    mean = x.mean(dim=0)
+    return torch.stack([mean, (x - mean).square().mean(dim=0).sqrt(), torch.ones_like(mean)])
+
+
+def _limits(running: Tensor, bound: float) -> tuple[Tensor, Tensor, Tensor]:
+    mean, deviation = recall(running)
+    length = (mean.square() + deviation.square()).sum().sqrt()
+    return mean - bound * deviation, mean + bound * deviation, LONGEST / length.clamp(min=LONGEST)
+
+
+@register_reference("outlier_clamp")
+def reference(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Tensor]:
+    _check(x, running)
+    lower, upper, shrink = _limits(running, bound)
+    mean, deviation = recall(running)
+    return x.clamp(lower, upper) * shrink, reciprocal_deviation(mean, deviation.square())
+
+
+@register_reference("outlier_clamp_backward")
+def reference_backward(grad: Tensor, x: Tensor, running: Tensor, bound: float) -> Tensor:
+    _check(x, running)
+    check_tensor(grad, "grad", tuple(x.shape), x.dtype)
+    lower, upper, shrink = _limits(running, bound)
+    return torch.where((x >= lower) & (x <= upper), grad * shrink, 0)
+
+
+def _check(x: Tensor, running: Tensor) -> None:
+    check_tensor(x, "x", (None, None))
+    check_tensor(running, "running", (3, x.size(1)), x.dtype)
+
+
+@torch.library.register_fake("torch_gic::channel_statistics", lib=OPS)
+def _(x: Tensor) -> Tensor:
+    return x.new_empty(3, x.size(1))
+
+
+@torch.library.register_fake("torch_gic::outlier_clamp", lib=OPS)
+def _(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x, memory_format=torch.contiguous_format), x.new_empty(x.size(1))
+
+
+@torch.library.register_fake("torch_gic::outlier_clamp_backward", lib=OPS)
+def _(grad: Tensor, x: Tensor, running: Tensor, bound: float) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    x, running, ctx.bound = inputs
+    ctx.save_for_backward(x, running)
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, None, None]:
+    if grad is None:
+        return None, None, None
+    x, running = ctx.saved_tensors
+    # Linear in the gradient: where somebody wants the gradient of this gradient, PyTorch finds it in the reference.
+    backward = reference_backward if torch.is_grad_enabled() else torch.ops.torch_gic.outlier_clamp_backward
+    return backward(grad, x, running, ctx.bound), None, None
+
+
+torch.library.register_autograd("torch_gic::outlier_clamp", _backward, setup_context=_setup_context, lib=OPS)
