@@ -58,15 +58,20 @@ def test_bad_notation(architecture, message):
         GIC(5, 2, architecture)
 
 
-def test_the_network_of_the_paper():
+def test_the_default_network_does_not_coarsen():
     model = GIC(39, 2)
-    assert str(model) == f"GIC(39, 2, {PAPER.replace('0.25', '0.5')!r})"
+    assert str(model) == "GIC(39, 2, 'C(64)-C(64)-C(64)-P-FC(64)')"
+    assert not [m for m in model.layers if isinstance(m, VIGMMPool)]
+
+
+def test_the_layers_of_the_paper():
+    model = GIC(39, 2, PAPER.replace("0.25", "0.5"))
     widths = [(m.in_channels, m.out_channels) for m in model.layers if isinstance(m, GICConv)]
     assert widths == [(39, 64), (64, 128), (128, 256)]
     assert [m.select.ratio for m in model.layers if isinstance(m, VIGMMPool)] == [0.5, 0.5]
     assert [(m.in_channels, m.out_channels) for m in model.classifier] == [(3 * (64 + 128 + 256), 256), (256, 2)]
     for conv in (m for m in model.layers if isinstance(m, GICConv)):
-        assert (conv.num_scales, conv.num_components, conv.hidden_channels) == (1, 5, 32)
+        assert (conv.num_scales, conv.num_components, conv.hidden_channels) == (1, 5, 16)
         assert conv.lin_root is not None
 
 

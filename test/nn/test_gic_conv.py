@@ -29,7 +29,7 @@ def test_is_a_pyg_layer():
     conv = GICConv(39, 64)
     assert isinstance(conv, MessagePassing)
     assert str(conv) == "GICConv(39, 64, num_components=5, num_scales=1)"
-    assert conv.filter.mixture.mu.shape == (1, 5, 32)
+    assert conv.filter.mixture.mu.shape == (1, 5, 16)
     data = random_graph(channels=39, dtype=torch.float32)
     assert conv(data.x, data.edge_index).shape == (12, 64)
     assert conv(data.x, data.edge_index, data.edge_weight).shape == (12, 64)
@@ -56,8 +56,8 @@ def test_parameters_of_the_mixtures():
 
 
 def normalised(x, norm):
-    mean, var, weight = norm.running
-    z = (x - mean / weight) / (var / weight).sqrt()
+    mean, deviation, weight = norm.running
+    z = (x - mean / weight) / (deviation / weight)
     return z / (1 + (z / 5).square()).sqrt()
 
 

@@ -54,12 +54,12 @@ def test_the_first_batch_is_like_later_ones(hidden_channels):
     conv.zero_grad()
     second = conv(data.x, data.edge_index)
     second.square().sum().backward()
-    assert torch.equal(first, second)
+    torch.testing.assert_close(first, second)  # statistics that are averaged are rounded
     for before, parameter in zip(gradients, conv.parameters(), strict=True):
-        assert torch.equal(before, parameter.grad)
+        torch.testing.assert_close(before, parameter.grad, rtol=1e-4, atol=1e-5)
     known = GICConv(5, 6, num_scales=2, num_components=3, hidden_channels=hidden_channels)
     known.load_state_dict(conv.state_dict())
-    assert torch.equal(known(data.x, data.edge_index), first)
+    torch.testing.assert_close(known(data.x, data.edge_index), first)
 
 
 @pytest.mark.parametrize("hidden_channels", [8, None])
