@@ -24,7 +24,7 @@ def parameters():
 
 
 def linears():
-    return [path for path, _ in layer().named_modules() if path.endswith(("lin", "lin_root"))]
+    return [path for path, _ in layer().named_modules() if path.endswith(("lin", "lin_root", "lin_mean"))]
 
 
 def step(conv, times=2):
@@ -146,3 +146,17 @@ def test_layers_wrapped_for_checkpoints(make):
         assert (a is None) == (b is None)
         if a is not None:
             torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("name", ["weight", "bias"])
+def test_hooks_of_a_normalisation_run_for_a_single_graph(name):
+    """They make the weight anew before each step."""
+    torch.manual_seed(0)
+    model = GIC(5, 2, "C(4)-P(0.5)-C(4)-P")
+    for module in (model.readouts[0].norm, model.norms[0]):
+        prune.random_unstructured(module, name, amount=0.5)
+    step(model)
+    for module in (model.readouts[0].norm, model.norms[0]):
+        assert torch.equal(
+            getattr(module, name) == 0, (getattr(module, f"{name}_mask") == 0) | (getattr(module, f"{name}_orig") == 0)
+        )
