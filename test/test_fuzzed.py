@@ -6,10 +6,15 @@ from pathlib import Path
 import pytest
 import torch
 
+import torch_gic
 from torch_gic import GIC, GaussianAggregation, GICConv, VIGMMPool, cluster, walk_counts
+from torch_gic.kernels.library import REFERENCES
 
 sys.path.append(str(Path(__file__).parent))
 import fuzz
+from fuzz_cases import KEPT
+from fuzz_public import PUBLIC
+from fuzz_raw import RAW
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 ops = torch.ops.torch_gic
@@ -77,6 +82,14 @@ def torch_has_kernels():
     from torch_gic import backend_info
 
     return backend_info().cpu.startswith("compiled")
+
+
+def test_everything_is_fuzzed():
+    """A new operation, function or class needs arguments in `fuzz_raw.py` or `fuzz_public.py`."""
+    names = {*torch_gic.__all__, *torch_gic.nn.__all__, *torch_gic.fields.__all__, "ClusterData"}
+    assert names - set(PUBLIC) == {"AnyFields", "VIGMMPoolOutput", "__version__", "backend_info"}  # which take no arguments
+    assert set(RAW) == set(REFERENCES)
+    assert set(KEPT) <= set(RAW)
 
 
 def test_the_fuzzer_sees_what_is_wrong(tmp_path, monkeypatch):

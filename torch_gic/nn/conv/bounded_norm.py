@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_gic._checks import check_features
 from torch_gic.encoding.normalize import apply_norm, bounded_norm
 
 MOMENTUM = 0.1
@@ -47,6 +48,7 @@ class BoundedNorm(torch.nn.Module):
         torch.nn.init.zeros_(self.running)
 
     def forward(self, x: Tensor) -> Tensor:
+        check_features(x, self.channels)
         if not self._learns(x):
             return self.apply_statistics(x, *self.statistics(x))
         out, mean, var = bounded_norm(_single(x), self.bound)
