@@ -109,7 +109,7 @@ class GIC(NodeLevel):
                 self.graph_level = True
                 channels = read or channels
             elif kind == "P":
-                self.layers.append(VIGMMPool(channels, size, **(pool_kwargs or {})))
+                self.layers.append(VIGMMPool(channels, size, **(pool_kwargs or {})))  # type: ignore[abstract]  # as below
                 self.norms.append(torch.nn.Identity())
             elif kind == "C":
                 count = next(components)
