@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric.nn.pool.select import SelectOutput
 
 import torch_gic
 from torch_gic import GIC, GaussianAggregation, GICConv, VIGMMPool, cluster, walk_counts
@@ -28,6 +29,20 @@ def test_walk_counts_of_too_many_scales():
 def test_more_clusters_than_nodes():
     with pytest.raises(ValueError, match=r"'cluster' to be below 3, the number of nodes .got 1000000000"):
         VIGMMPool(None, 0.5)(torch.randn(3, 4), EDGES, cluster=torch.tensor([0, 1, 10**9]))
+
+
+def test_more_clusters_than_nodes_to_connect():
+    """Which took memory for each, and never came back."""
+    nodes = torch.arange(2)
+    select = SelectOutput(nodes, 2, torch.tensor([0, 2**31 - 2]), 2**31 - 1)
+    with pytest.raises(ValueError, match=r"at most 2 clusters .got 2147483647"):
+        torch_gic.nn.ClusterConnect()(select, EDGES[:, :0])
+
+
+@pytest.mark.parametrize("batch", [torch.zeros(1, dtype=torch.long), torch.zeros(3, 1, dtype=torch.long)])
+def test_graphs_of_other_nodes_to_read_out(batch):
+    with pytest.raises(ValueError, match=r"'batch' to have shape .3., one entry per node"):
+        torch_gic.nn.GaussianReadout(4)(torch.randn(3, 4), batch, 2)
 
 
 def test_any_largest_size_of_a_cluster():
