@@ -57,6 +57,7 @@ def test_any_largest_size_of_a_cluster():
         ({"index": torch.tensor([0, 1])}, ValueError, r"'index' to have shape \[3\], one per member .got \[2\]"),
         ({"index": torch.tensor([0.0, 1.0, 1.0])}, TypeError, "'index' to hold integers"),
         ({"index": torch.tensor([0, 1, 1]), "dim_size": -1}, ValueError, "dim_size"),
+        ({"index": torch.tensor([0, 1, 10**9])}, ValueError, r"'index' to number sets from 0 on .got 1000000001 sets of 3"),
     ],
 )
 def test_sets_of_an_aggregation(given, error, message):

@@ -110,6 +110,21 @@ def test_edges_before_a_pooling(algorithm):
     assert (mask[first & ~loop] != 0).float().mean() > 0.8
 
 
+def test_unfaithfulness_tells_the_truth():
+    """All edges: nothing is lost. No edge: as much as the prediction changes."""
+    x, edge_index = graph()
+    model = Net().eval()
+    explainer = Explainer(model, GNNExplainer(epochs=1), "model", NODES, edge_mask_type="object", node_mask_type=None)
+    explanation = explainer(x, edge_index)
+    explanation.edge_mask = torch.ones(edge_index.size(1))
+    assert unfaithfulness(explainer, explanation) == pytest.approx(0, abs=1e-6)
+    explanation.edge_mask = torch.zeros(edge_index.size(1))
+    whole, alone = (model(x, edges).detach().softmax(dim=-1) for edges in (edge_index, edge_index[:, :0]))
+    lost = 1 - torch.exp(-torch.nn.functional.kl_div(whole.log(), alone, reduction="batchmean"))
+    assert lost > 0.01
+    assert unfaithfulness(explainer, explanation) == pytest.approx(float(lost), rel=1e-3)
+
+
 @pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")  # in PyG
 def test_pg_explainer():
     x, edge_index = graph()
