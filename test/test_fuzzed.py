@@ -1,5 +1,6 @@
 """What `make fuzz` has found once: arguments that crashed, hung or gave something else than the reference."""
 
+import random
 import sys
 from pathlib import Path
 
@@ -43,6 +44,16 @@ def test_more_clusters_than_nodes_to_connect():
 def test_graphs_of_other_nodes_to_read_out(batch):
     with pytest.raises(ValueError, match=r"'batch' to have shape .3., one entry per node"):
         torch_gic.nn.GaussianReadout(4)(torch.randn(3, 4), batch, 2)
+
+
+def test_nodes_without_weight():
+    """The kernel gave them no gradient, the reference NaN."""
+    inputs = RAW["responsibility_backward"](random.Random(1))
+    assert inputs[1].numel() > 0
+    inputs[1][0] = 0
+    for function in (ops.responsibility_backward, REFERENCES["responsibility_backward"]):
+        with pytest.raises((ValueError, RuntimeError), match="'node_weight' to be positive and finite"):
+            function(*inputs)
 
 
 def test_any_largest_size_of_a_cluster():
