@@ -44,7 +44,7 @@ def run(number):
         clear = (
             is_raw
             or no_tensor
-            or said.startswith("Expected '")
+            or "Expected '" in said
             or isinstance(error, CLEAR)
             or any(words in said for words in MEMORY_ERRORS)
         )

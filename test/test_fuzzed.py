@@ -1,15 +1,22 @@
 """What `make fuzz` has found once: arguments that crashed, hung or gave something else than the reference."""
 
+import random
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric.nn.pool.select import SelectOutput
 
+import torch_gic
 from torch_gic import GIC, GaussianAggregation, GICConv, VIGMMPool, cluster, walk_counts
+from torch_gic.kernels.library import REFERENCES
 
 sys.path.append(str(Path(__file__).parent))
 import fuzz
+from fuzz_cases import KEPT
+from fuzz_public import PUBLIC
+from fuzz_raw import RAW
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 ops = torch.ops.torch_gic
@@ -25,6 +32,30 @@ def test_more_clusters_than_nodes():
         VIGMMPool(None, 0.5)(torch.randn(3, 4), EDGES, cluster=torch.tensor([0, 1, 10**9]))
 
 
+def test_more_clusters_than_nodes_to_connect():
+    """Which took memory for each, and never came back."""
+    nodes = torch.arange(2)
+    select = SelectOutput(nodes, 2, torch.tensor([0, 2**31 - 2]), 2**31 - 1)
+    with pytest.raises(ValueError, match=r"at most 2 clusters .got 2147483647"):
+        torch_gic.nn.ClusterConnect()(select, EDGES[:, :0])
+
+
+@pytest.mark.parametrize("batch", [torch.zeros(1, dtype=torch.long), torch.zeros(3, 1, dtype=torch.long)])
+def test_graphs_of_other_nodes_to_read_out(batch):
+    with pytest.raises(ValueError, match=r"'batch' to have shape .3., one entry per node"):
+        torch_gic.nn.GaussianReadout(4)(torch.randn(3, 4), batch, 2)
+
+
+def test_nodes_without_weight():
+    """The kernel gave them no gradient, the reference NaN."""
+    inputs = RAW["responsibility_backward"](random.Random(1))
+    assert inputs[1].numel() > 0
+    inputs[1][0] = 0
+    for function in (ops.responsibility_backward, REFERENCES["responsibility_backward"]):
+        with pytest.raises((ValueError, RuntimeError), match="'node_weight' to be positive and finite"):
+            function(*inputs)
+
+
 def test_any_largest_size_of_a_cluster():
     assert torch.equal(cluster(EDGES, 2, max_size=2**63 - 1), cluster(EDGES, 2, max_size=int(EDGES.max()) + 1))
 
@@ -37,6 +68,7 @@ def test_any_largest_size_of_a_cluster():
         ({"index": torch.tensor([0, 1])}, ValueError, r"'index' to have shape \[3\], one per member .got \[2\]"),
         ({"index": torch.tensor([0.0, 1.0, 1.0])}, TypeError, "'index' to hold integers"),
         ({"index": torch.tensor([0, 1, 1]), "dim_size": -1}, ValueError, "dim_size"),
+        ({"index": torch.tensor([0, 1, 10**9])}, ValueError, r"'index' to number sets from 0 on .got 1000000001 sets of 3"),
     ],
 )
 def test_sets_of_an_aggregation(given, error, message):
@@ -77,6 +109,14 @@ def torch_has_kernels():
     from torch_gic import backend_info
 
     return backend_info().cpu.startswith("compiled")
+
+
+def test_everything_is_fuzzed():
+    """A new operation, function or class needs arguments in `fuzz_raw.py` or `fuzz_public.py`."""
+    names = {*torch_gic.__all__, *torch_gic.nn.__all__, *torch_gic.fields.__all__, "ClusterData"}
+    assert names - set(PUBLIC) == {"AnyFields", "VIGMMPoolOutput", "__version__", "backend_info"}  # which take no arguments
+    assert set(RAW) == set(REFERENCES)
+    assert set(KEPT) <= set(RAW)
 
 
 def test_the_fuzzer_sees_what_is_wrong(tmp_path, monkeypatch):

@@ -105,16 +105,31 @@ def test_compiled_at_first_use_and_found_again(pure, reference):
     assert (pure / "cache").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_cache_that_others_can_write_to_is_not_used(pure, reference):
-    """What is planted there would be executed."""
-    cache = pure / "cache"
-    cache.mkdir()
-    cache.chmod(0o777)
+PLANTED = """
+#include <cstdio>
+__attribute__((constructor)) void run() { std::fclose(std::fopen("MARKER", "w")); }
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_a_planted_library_is_not_executed(pure, reference, tmp_path, mode):
+    """Of the right name and checksum, in a folder that others can write to; in one that is ours alone it is our own."""
+    cache, marker, source = pure / "cache", tmp_path / "executed", tmp_path / "planted.cpp"
+    source.write_text(PLANTED.replace("MARKER", str(marker)))
+    program = "from torch_gic.kernels import compile as c; c._build = lambda *a: None; print(c.compiled_library())"
+    environment = os.environ | {"PYTHONPATH": str(pure), "TORCH_GIC_CACHE": str(cache)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, cwd=pure, check=True, capture_output=True, text=True)
+    library = Path(done.stdout.strip())
+    subprocess.run([os.environ.get("CXX", "c++"), "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    library.with_suffix(".sha256").write_text(hashlib.sha256(library.read_bytes()).hexdigest())
+    cache.chmod(mode)
     cpu, reason, _, cluster, _, _ = run(pure, TORCH_GIC_CACHE=cache)
     assert cpu == "reference"
-    assert "others can write to the cache folder" in reason
     assert cluster == reference[3]
-    assert not any(cache.iterdir())
+    assert marker.exists() == (mode == 0o700)
+    assert ("others can write to the cache folder" in reason) == (mode != 0o700)
 
 
 @pytest.mark.slow

@@ -32,8 +32,7 @@ def as_edge_list(
             size = [edge_index.size(0), edge_index.size(1)]
             raise ValueError(f"Expected 'edge_index' to be a square matrix (got {size})")
         num_nodes = edge_index.size(0) if num_nodes is None else num_nodes
-        (target, source), edge_weight = to_edge_index(edge_index)
-        edge_index = torch.stack([source, target])
+        edge_index, edge_weight = entries_of(edge_index)
     if not isinstance(edge_index, Tensor):
         raise TypeError(f"Expected 'edge_index' to be a tensor or a sparse matrix (got {type(edge_index).__name__})")
     if isinstance(edge_index, EdgeIndex):
@@ -53,6 +52,12 @@ def as_edge_list(
     if edge_weight is not None and look:
         check_weight(edge_weight, "edge_weight", edge_index.size(1))
     return edge_index.long(), edge_weight, num_nodes
+
+
+def entries_of(matrix: Tensor | SparseTensor) -> tuple[Tensor, Tensor]:
+    """The edges of a sparse matrix and their weights: copies, since views of a sparse tensor make torch.compile fail."""
+    (target, source), weight = to_edge_index(matrix)
+    return torch.stack([source, target]), weight.clone()
 
 
 def check_weight(weight: Tensor, name: str, size: int) -> None:

@@ -39,6 +39,8 @@ class ClusterData(torch_geometric.loader.ClusterData):
     def __init__(self, data: Data, num_parts: int, imbalance: float = 1.1, **kwargs: Any) -> None:
         if not imbalance >= 1:
             raise ValueError(f"Expected 'imbalance' to be at least 1 (got {imbalance})")
+        if data.edge_index is None:
+            raise ValueError("Expected 'data' to have an 'edge_index' (got none)")
         if not 1 <= num_parts <= (data.num_nodes or 0):
             raise ValueError(f"Expected 'num_parts' to be from 1 to {data.num_nodes}, the number of nodes (got {num_parts})")
         self.imbalance = imbalance

@@ -1,6 +1,8 @@
 // Operator side of responsibility and its gradient: checks, memory, threads.
 #include <torch/csrc/stable/ops.h>
 
+#include <limits>
+
 #include "coarsening/check_graphs.h"
 #include "coarsening/responsibility.h"
 #include "coarsening/threads.h"
@@ -36,6 +38,7 @@ Tensor run(const Tensor* grad, Tensor node_weight, Tensor rowptr, Tensor col, Te
   const auto* of = cluster.const_data_ptr<int64_t>();
   const auto *weights = weight.const_data_ptr<double>(), *mass = node_weight.const_data_ptr<double>();
   const auto* precision = beta.const_data_ptr<double>();
+  check_numbers(node_weight, "node_weight", std::numeric_limits<double>::denorm_min(), "positive and finite");
   check_batch(starts, cols, col.numel(), begin, num_graphs, num_nodes);
   check_clusters(of, "cluster", begin, first, num_graphs);
   Tensor result = torch::stable::empty_like(node_weight);

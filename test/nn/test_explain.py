@@ -6,9 +6,9 @@ from conftest import random_graph
 from torch_geometric.explain import CaptumExplainer, Explainer, GNNExplainer, PGExplainer
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.explain.metric import fidelity, unfaithfulness
-from torch_geometric.nn import GCNConv
+from torch_geometric.nn import GCNConv, TopKPooling
 
-from torch_gic import GIC, GICConv, ReceptiveFields
+from torch_gic import GIC, GICConv, ReceptiveFields, VIGMMPool
 
 NODES = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}
 
@@ -29,7 +29,9 @@ def graph():
     return torch.cat([data.x, data.x.flip(0)]), torch.cat([data.edge_index, data.edge_index + 40], dim=1)
 
 
-@pytest.mark.parametrize("module", [lambda: GICConv(5, 3), lambda: GIC(5, 3, "C(4)-C(4)")])
+@pytest.mark.parametrize(
+    "module", [lambda: GICConv(5, 3), lambda: GIC(5, 3, "C(4)-C(4)"), lambda: GIC(5, 3, "C(4)-P(0.5)-C(4)-P(0.5)-C(4)-P")]
+)
 @pytest.mark.parametrize("apply_sigmoid", [False, True])
 def test_a_mask_is_a_factor_of_the_weights(module, apply_sigmoid):
     torch.manual_seed(0)
@@ -86,6 +88,48 @@ def test_fidelity_tells_the_truth():
     assert negative == 0
 
 
+GRAPHS = NODES | {"task_level": "graph"}
+
+
+@pytest.mark.filterwarnings("ignore:Input Tensor")  # in Captum
+@pytest.mark.parametrize("algorithm", [lambda: GNNExplainer(epochs=5), lambda: CaptumExplainer("Saliency")])
+def test_edges_before_a_pooling(algorithm):
+    """Two graphs in one: what is in the second cannot matter to a readout of the first, also behind coarsening."""
+    if isinstance(algorithm(), CaptumExplainer):
+        pytest.importorskip("captum")
+
+    class First(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.gic = GIC(5, 3, "C(4)-P(0.5)-C(4)-P")
+
+        def forward(self, x, edge_index):
+            return self.gic(x, edge_index, batch=torch.arange(80) // 40)[:1]
+
+    (x, edge_index), masks = graph(), {"node_mask_type": "attributes", "edge_mask_type": "object"}
+    explainer = Explainer(First().eval(), algorithm(), "model", GRAPHS, **masks)
+    mask = explainer(x, edge_index).edge_mask
+    first, loop = edge_index[0] < 40, edge_index[0] == edge_index[1]
+    assert mask[~first].abs().max() == 0
+    assert (mask[first & ~loop] != 0).float().mean() > 0.8
+
+
+def test_unfaithfulness_tells_the_truth():
+    """All edges: nothing is lost. No edge: as much as the prediction changes."""
+    x, edge_index = graph()
+    model = Net().eval()
+    explainer = Explainer(model, GNNExplainer(epochs=1), "model", NODES, edge_mask_type="object", node_mask_type=None)
+    explanation = explainer(x, edge_index)
+    explanation.edge_mask = torch.ones(edge_index.size(1))
+    assert unfaithfulness(explainer, explanation) == pytest.approx(0, abs=1e-6)
+    explanation.edge_mask = torch.zeros(edge_index.size(1))
+    whole, alone = (model(x, edges).detach().softmax(dim=-1) for edges in (edge_index, edge_index[:, :0]))
+    lost = 1 - torch.exp(-torch.nn.functional.kl_div(whole.log(), alone, reduction="batchmean"))
+    assert lost > 0.01
+    assert unfaithfulness(explainer, explanation) == pytest.approx(float(lost), rel=1e-3)
+
+
 @pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")  # in PyG
 def test_pg_explainer():
     x, edge_index = graph()
@@ -114,15 +158,21 @@ def test_captum(method):
 
 def test_what_cannot_be_explained_says_so():
     data = ReceptiveFields()(random_graph(dtype=torch.float32))
-    conv, model = GICConv(5, 3), GIC(5, 3, "C(4)-P(0.5)-C(4)-P")
-    for module in (conv, model):
+    conv, pool, top = GICConv(5, 3), VIGMMPool(None, 0.5), TopKPooling(5)
+    for module in (conv, pool, top):
         set_masks(module, torch.ones(data.num_edges), data.edge_index)
     with pytest.raises(ValueError, match="no 'fields' of a layer that is explained: they were made without the edge mask"):
         conv(data.x, data.edge_index, fields=data.fields)
     with pytest.raises(ValueError, match="got a sparse one"):
         conv(data.x, data.edge_index.new_zeros(12, 12).float().to_sparse_csr())
-    with pytest.raises(ValueError, match=r"an edge mask of \d+ edges .got 60.; are there other edges behind a pooling"):
-        model(data.x, data.edge_index)
+    out = pool(data.x, data.edge_index)
+    with pytest.raises(ValueError, match="the 'edge_weight' of the pooling, by which the edge mask acts"):
+        conv(out.x, out.edge_index)
+    x, edge_index, *_ = top(data.x, data.edge_index)
+    loops = torch.stack([data.edge_index[0]] * 2)  # as many edges, but others
+    for other in (edge_index, loops):
+        with pytest.raises(ValueError, match=r"the \d+ edges that are explained .got \d+, others.; edges behind a pooling"):
+            conv(x, other)
     conv._edge_mask = None
     with pytest.raises(NotImplementedError, match="no messages to replace, as GraphMaskExplainer does"):
         conv(data.x, data.edge_index)

@@ -102,7 +102,7 @@ def test_readout(graphs, readout):
         module.register_forward_hook(lambda _, inputs, output: seen.append((inputs, output)))
     model(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
     (fine, coarse), (_, x), ((vector,), _) = seen  # the coarsening, the last convolution, the classifier
-    last = soft_bound(model.norms[2].module(x), 10.0).relu()
+    last = soft_bound(model.norms[2](x), 10.0).relu()
     for g in range(4):
         levels = [fine[0][fine[3] == g], last[coarse.batch == g]]
         if readout == "last":
@@ -110,7 +110,7 @@ def test_readout(graphs, readout):
             continue
         parts = []
         for level, read in zip(levels, model.readouts, strict=True):
-            encoding = soft_bound(read.norm.module(read.encode(level)), 10.0).relu()[0]
+            encoding = soft_bound(read.norm(read.encode(level)), 10.0).relu()[0]
             parts += [level.amax(0), level.mean(0), encoding]
         torch.testing.assert_close(vector[g], torch.cat(parts))
 

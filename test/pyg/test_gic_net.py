@@ -94,6 +94,16 @@ def test_reset_copy_save_and_load(tmp_path):
     assert not torch.equal(model.convs[0].filter.lin.weight, again.convs[0].filter.lin.weight)
 
 
+@pytest.mark.filterwarnings("ignore")  # of torch.package itself
+def test_packaged(tmp_path):
+    model, x = GICNet(8, 16, 2, 3).eval(), torch.randn(3, 8)
+    with torch.package.PackageExporter(tmp_path / "model.pt") as exporter:
+        exporter.extern(["torch_geometric.**", "torch_gic.**", "_operator"])
+        exporter.save_pickle("models", "model.pkl", model)
+    again = torch.package.PackageImporter(tmp_path / "model.pt").load_pickle("models", "model.pkl")
+    torch.testing.assert_close(again(x, EDGES), model(x, EDGES))
+
+
 def test_flags_and_edge_features():
     assert GICNet.supports_edge_weight
     assert not GICNet.supports_edge_attr

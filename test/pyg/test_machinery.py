@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper
+from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.nn.utils import parametrizations, parametrize, prune
 
 from torch_gic import GIC, GICConv, GICNet
@@ -24,7 +25,7 @@ def parameters():
 
 
 def linears():
-    return [path for path, _ in layer().named_modules() if path.endswith(("lin", "lin_root"))]
+    return [path for path, _ in layer().named_modules() if path.endswith(("lin", "lin_root", "lin_mean"))]
 
 
 def step(conv, times=2):
@@ -113,7 +114,7 @@ def process_group(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("inner", ["", "filter.lin", "filter.projection.lin", "filter.mixture", "lin_root"])
+@pytest.mark.parametrize("inner", sorted({path for path, _ in parameters()}))
 def test_fully_sharded(inner, process_group):
     from torch.distributed.fsdp import fully_shard
 
@@ -125,10 +126,17 @@ def test_fully_sharded(inner, process_group):
     torch.testing.assert_close(step(conv), expected)
 
 
+def sharded(conv):
+    return FullyShardedDataParallel(conv, device_id=torch.device("cpu"), use_orig_params=True)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize(
     "make", [lambda: GIC(5, 2, "C(4)-P(0.5)-C(4)-P"), lambda: GICNet(5, 4, 3, 2), lambda: GIC(5, 2, "C(4)-C(4)")]
 )
-def test_layers_wrapped_for_checkpoints(make):
+@pytest.mark.parametrize("wrap", [CheckpointWrapper, lambda conv: torch.compile(conv, backend="eager"), sharded])
+def test_layers_wrapped(make, wrap, process_group):
+    """For checkpoints, compiled, or sharded in the way that came before `fully_shard`."""
     torch.manual_seed(0)
     model = make()
     torch.manual_seed(0)
@@ -136,7 +144,7 @@ def test_layers_wrapped_for_checkpoints(make):
     layers = wrapped.convs if isinstance(wrapped, GICNet) else wrapped.layers
     for place, conv in enumerate(layers):
         if isinstance(conv, GICConv):
-            layers[place] = CheckpointWrapper(conv)
+            layers[place] = wrap(conv)
     x = torch.randn(4, 5, generator=torch.Generator().manual_seed(1))
     grads = []
     for network in (model, wrapped):
@@ -146,3 +154,17 @@ def test_layers_wrapped_for_checkpoints(make):
         assert (a is None) == (b is None)
         if a is not None:
             torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("name", ["weight", "bias"])
+def test_hooks_of_a_normalisation_run_for_a_single_graph(name):
+    """They make the weight anew before each step."""
+    torch.manual_seed(0)
+    model = GIC(5, 2, "C(4)-P(0.5)-C(4)-P")
+    for module in (model.readouts[0].norm, model.norms[0]):
+        prune.random_unstructured(module, name, amount=0.5)
+    step(model)
+    for module in (model.readouts[0].norm, model.norms[0]):
+        assert torch.equal(
+            getattr(module, name) == 0, (getattr(module, f"{name}_mask") == 0) | (getattr(module, f"{name}_orig") == 0)
+        )

@@ -11,6 +11,7 @@ from torch_geometric.utils import scatter, softmax
 from torch_gic.coarsening.graph import UndirectedGraph
 from torch_gic.coarsening.segments import total_in
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
+from torch_gic.kernels.operands import check_numbers
 
 OPERANDS = (
     "Tensor node_weight, Tensor rowptr, Tensor col, Tensor weight, Tensor ptr, Tensor offset, Tensor cluster, Tensor beta"
@@ -73,6 +74,7 @@ def _choices(
     cluster: Tensor,
     beta: Tensor,
 ) -> _Choices:
+    check_numbers(node_weight, "node_weight", "positive and finite")
     num_nodes, num_clusters, w = cluster.numel(), int(offset[-1]), node_weight
     graph = UndirectedGraph(rowptr, col, weight)
     batch = torch.repeat_interleave(torch.arange(beta.numel(), device=ptr.device), ptr.diff(), output_size=num_nodes)

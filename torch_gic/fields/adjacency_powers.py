@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch._library.fake_impl import allocate_size
 from torch_geometric.utils import cumsum
 
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
+from torch_gic.kernels.operands import check_numbers
 
 OPS.define(
     "adjacency_powers(Tensor row, Tensor col, Tensor weight, SymInt num_nodes, SymInt num_scales, SymInt? max_neighbors,"
@@ -45,8 +48,14 @@ def adjacency_powers(
           values :math:`(E, K)`
     """
     if weight.requires_grad or is_transformed():  # the reference is differentiable, the kernel is not
-        return reference(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
+        return _differentiable(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
     return torch.ops.torch_gic.adjacency_powers(row, col, weight, num_nodes, num_scales, max_neighbors, degree)
+
+
+@torch.compiler.disable  # of its exponents, Inductor makes code that does not compile
+def _differentiable(row: Tensor, col: Tensor, weight: Tensor, *settings: Any) -> tuple[Tensor, Tensor]:
+    check_numbers(weight, "edge_weight", "finite and non-negative")  # nobody else could in a compiled model
+    return reference(row, col, weight, *settings)
 
 
 @register_reference("adjacency_powers")
@@ -102,8 +111,15 @@ def _(
     max_neighbors: int | None,
     degree: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    size = torch.library.get_ctx().new_dynamic_size()
+    size = _new_size(torch.library.get_ctx())
     return row.new_empty(2, size), weight.new_empty(size, num_scales)
+
+
+def _new_size(ctx: Any) -> Any:
+    """A size that depends on values. PyTorch's own ``new_dynamic_size`` breaks a compiled graph there, unless a setting of the
+    whole process says otherwise; what follows here has no use for the size, so that there is nothing to break for."""
+    env = ctx._shape_env
+    return ctx.new_dynamic_size() if env is None else allocate_size(env)
 
 
 def transitions(

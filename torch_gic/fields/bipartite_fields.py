@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch_geometric.typing import SparseTensor
-from torch_geometric.utils import is_sparse, to_edge_index
+from torch_geometric.utils import is_sparse
 
-from torch_gic._checks import as_edge_list
-from torch_gic.fields.adjacency_powers import sum_duplicates
+from torch_gic._checks import as_edge_list, entries_of
+from torch_gic.fields.adjacency_powers import adjacency_powers
 from torch_gic.fields.fields import Fields, pointers
 
 
@@ -40,8 +40,7 @@ def bipartite_fields(edge_index: Tensor | SparseTensor, edge_weight: Tensor | No
             )
         if edge_weight is not None:
             raise ValueError("Expected 'edge_weight' to be None when 'edge_index' is a sparse matrix, which holds them")
-        (target, source), edge_weight = to_edge_index(edge_index)
-        edge_index = torch.stack([source, target])
+        edge_index, edge_weight = entries_of(edge_index)
     edge_index, edge_weight, _ = as_edge_list(edge_index, edge_weight, max(size))
     source, target = edge_index
     if not torch.compiler.is_compiling():  # a traced model cannot look at values
@@ -50,9 +49,8 @@ def bipartite_fields(edge_index: Tensor | SparseTensor, edge_weight: Tensor | No
                 raise ValueError(f"Expected the {name} in 'edge_index' to be below {count} (got {int(nodes.max())})")
 
     weight = torch.ones(source.numel(), device=source.device) if edge_weight is None else edge_weight
-    present = weight > 0
-    target, source, total = sum_duplicates(target[present], source[present], weight[present].double(), max(size))
-    leaving = total.new_zeros(size[0]).index_add(0, source, total)
-    shares = (total / leaving[source]).to(weight.dtype).unsqueeze(1)
+    exact = weight if weight.dtype == torch.float64 else weight.float()
+    leaving = torch.zeros(max(size), dtype=torch.float64, device=source.device).index_add(0, source, weight.double())
+    index, shares = adjacency_powers(target, source, exact, max(size), 1, None, leaving.unsqueeze(1))
     settings = Fields.settings_of(1, False, None)
-    return Fields(torch.stack([source, target]), shares, pointers(target, size[1]), size[0], edge_index, settings)
+    return Fields(index, shares.to(weight.dtype), pointers(index[1], size[1]), size[0], edge_index, settings)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import BatchNorm, global_max_pool, global_mean_pool
+from torch_geometric.nn import global_max_pool, global_mean_pool
 
+from torch_gic._checks import check_batch
 from torch_gic.encoding.normalize import soft_bound
 from torch_gic.nn.aggr.gaussian_aggregation import GaussianAggregation
+from torch_gic.nn.aggr.lenient_batch_norm import LenientBatchNorm
 
 BOUND = 10.0  # deviations: hardly a graph among those trained on has more
 
@@ -36,22 +38,23 @@ class GaussianReadout(torch.nn.Module):
         super().__init__()
         self.channels = channels
         self.encode = GaussianAggregation(channels, num_components=num_components)
-        self.norm = BatchNorm(channels, allow_single_element=True)
+        self.norm = LenientBatchNorm(channels)
 
     def reset_parameters(self) -> None:
         self.encode.reset_parameters()
         self.norm.reset_parameters()
 
-    def forward(self, x: Tensor, batch: Tensor, batch_size: int) -> Tensor:
+    def forward(self, x: Tensor, batch: Tensor | None, batch_size: int) -> Tensor:
         r"""Forward pass.
 
         Args:
             x (torch.Tensor): The node features.
-            batch (torch.Tensor): The graph of each node.
+            batch (torch.Tensor, optional): The graph of each node. :obj:`None`: all in one.
             batch_size (int): The number of graphs :math:`B`.
         """
-        norm = self.norm if self.training else self.norm.module  # PyG's asks how many rows there are: it cannot be exported
-        encoding = soft_bound(norm(self.encode(x, batch, dim_size=batch_size)), BOUND).relu()
+        batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device) if batch is None else batch
+        check_batch(batch, x.size(0), look=False)  # the encoding looks at the values
+        encoding = soft_bound(self.norm(self.encode(x, batch, dim_size=batch_size)), BOUND).relu()
         return torch.cat([global_max_pool(x, batch, batch_size), global_mean_pool(x, batch, batch_size), encoding], dim=1)
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from torch_gic._checks import check_features
 from torch_gic.encoding.clamp import recall
 from torch_gic.encoding.normalize import apply_norm, bounded_norm
 from torch_gic.nn.conv.running_statistics import RunningStatistics, single
@@ -40,6 +41,7 @@ class BoundedNorm(RunningStatistics):
         self.reset_statistics()
 
     def forward(self, x: Tensor) -> Tensor:
+        check_features(x, self.channels)
         if not self.learns(x):
             mean, deviation = recall(self.running)
             return apply_norm(single(x), mean, deviation.square(), self.bound)

@@ -10,11 +10,14 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_sparse
 
+MASKED = "_torch_gic_masked"  # an attribute of edges
+
 
 class ExplainableConv(MessagePassing):
     """A layer whose edges act by their weights alone, so that a mask of edges is a factor of these weights.
 
-    There are no messages: whoever registers a hook on them is told so.
+    A pooling multiplies it into the weights of the coarse edges, which are then not masked again. There are no messages:
+    whoever registers a hook on them is told so.
     """
 
     def masked_weight(self, edge_index: Tensor | SparseTensor, edge_weight: Tensor | None) -> Tensor | None:
@@ -29,14 +32,24 @@ class ExplainableConv(MessagePassing):
             )
         if is_sparse(edge_index):
             raise ValueError("Expected 'edge_index' to be a tensor of shape [2, num_edges] to be explained (got a sparse one)")
-        if mask.numel() != edge_index.size(1):
+        if hasattr(edge_index, MASKED):
+            if edge_weight is None:
+                raise ValueError("Expected the 'edge_weight' of the pooling, by which the edge mask acts (got None)")
+            return edge_weight
+        between, explained = edge_index[0] != edge_index[1], self._loop_mask
+        if mask.numel() != edge_index.size(1) or not (explained is None or torch.equal(between, explained)):
             raise ValueError(
-                f"Expected an edge mask of {edge_index.size(1)} edges (got {mask.numel()}); are there other edges behind a"
-                " pooling? These cannot be explained by the edges of the input"
+                f"Expected the {mask.numel()} edges that are explained (got {edge_index.size(1)}, others); edges behind a"
+                " pooling that is not VIGMMPool's cannot be explained by those of the input"
             )
         mask = mask.sigmoid() if self._apply_sigmoid else mask
-        mask = torch.where(edge_index[0] != edge_index[1], mask, 1)  # as PyG does: loops are not explained
+        mask = torch.where(between, mask, 1)  # as PyG does: loops are not explained
         return mask if edge_weight is None else edge_weight * mask.to(edge_weight.dtype)
+
+    def mark_masked(self, edge_index: Tensor) -> None:
+        """Says of edges made from others that their weights hold the edge mask."""
+        if self.explain:
+            setattr(edge_index, MASKED, True)
 
     def _no_hook(self, hook: Any) -> NoReturn:
         raise NotImplementedError(f"{type(self).__name__} sends no messages, and would never call this hook")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from torch_gic._checks import check_features
 from torch_gic.encoding.clamp import channel_statistics, outlier_clamp
 from torch_gic.nn.conv.running_statistics import RunningStatistics, single
 
@@ -40,6 +41,7 @@ class OutlierClamp(RunningStatistics):
         self.reset_statistics()
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        check_features(x, self.channels)
         x = single(x)
         if self.learns(x):
             self.remember(channel_statistics(x))

@@ -14,6 +14,7 @@ from torch_geometric.typing import SparseTensor
 
 from torch_gic.fields import AnyFields
 from torch_gic.nn.aggr.gaussian_readout import GaussianReadout
+from torch_gic.nn.aggr.lenient_batch_norm import LenientBatchNorm
 from torch_gic.nn.conv.gic_conv import GICConv
 from torch_gic.nn.models.architecture import DEFAULT, PRINTED, components_of, parse_architecture
 from torch_gic.nn.models.node_level import NodeLevel
@@ -108,7 +109,7 @@ class GIC(NodeLevel):
                 self.graph_level = True
                 channels = read or channels
             elif kind == "P":
-                self.layers.append(VIGMMPool(channels, size, **(pool_kwargs or {})))
+                self.layers.append(VIGMMPool(channels, size, **(pool_kwargs or {})))  # type: ignore[abstract]  # as below
                 self.norms.append(torch.nn.Identity())
             elif kind == "C":
                 count = next(components)
@@ -243,7 +244,7 @@ def _normalization(norm: str | Callable[..., Any] | None, channels: int, kwargs:
     if norm is None:
         return torch.nn.Identity()
     if isinstance(norm, str) and norm.lower().replace("_", "") == "batchnorm":
-        kwargs = {"allow_single_element": True} | kwargs  # graphs may come one by one
+        return LenientBatchNorm(channels, **kwargs)  # graphs may come one by one
     return normalization_resolver(norm, channels, **kwargs)
 
 

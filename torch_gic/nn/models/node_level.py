@@ -7,7 +7,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.nn import BatchNorm
 from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import check_at_least
@@ -100,8 +99,6 @@ class NodeLevel(torch.nn.Module):
     def _activate(self, norm: torch.nn.Module, x: Tensor) -> Tensor:
         if isinstance(norm, torch.nn.Identity):
             return self.act(x)
-        if isinstance(norm, BatchNorm) and not norm.training:
-            norm = norm.module  # which does not ask, as training must, whether there is more than one node
         return self.act(soft_bound(norm(x), BOUND))
 
     def _classify(self, x: Tensor) -> Tensor:

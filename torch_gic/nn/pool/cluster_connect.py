@@ -49,6 +49,8 @@ class ClusterConnect(Connect):
             edge_attr = torch.ones(edge_index.size(1), device=edge_index.device)
         _check(edge_attr, edge_index.size(1))
         cluster, num_clusters = select_output.cluster_index, select_output.num_clusters
+        if not torch.compiler.is_compiling() and num_clusters > cluster.numel():  # memory is taken for every one
+            raise ValueError(f"Expected 'select_output' to have at most {cluster.numel()} clusters (got {num_clusters})")
         if self.remove_self_loops:
             between = cluster[edge_index[0]] != cluster[edge_index[1]]
             edge_index, edge_attr = edge_index[:, between], edge_attr[between]

@@ -12,6 +12,7 @@ from torch_geometric.utils import scatter
 
 from torch_gic._checks import as_edge_list, check_batch, check_features, number_clusters
 from torch_gic.coarsening import cluster_max
+from torch_gic.nn.conv.explain import ExplainableConv
 from torch_gic.nn.pool.cluster_connect import ClusterConnect
 from torch_gic.nn.pool.vigmm_select import VIGMMSelect
 
@@ -28,7 +29,7 @@ class VIGMMPoolOutput(NamedTuple):
     select: SelectOutput
 
 
-class VIGMMPool(torch.nn.Module):
+class VIGMMPool(ExplainableConv):
     r"""The vertex-induced Gaussian mixture pooling operator from the
     `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
 
@@ -110,7 +111,7 @@ class VIGMMPool(torch.nn.Module):
         reduce: str = "max",
         remove_self_loops: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(aggr=None)
         if reduce not in REDUCTIONS:
             raise ValueError(f"Expected 'reduce' to be one of {REDUCTIONS} (got {reduce!r})")
         self.select = VIGMMSelect(in_channels, ratio, affinity, soft, beta, num_iterations)
@@ -141,6 +142,7 @@ class VIGMMPool(torch.nn.Module):
                 in each graph or over all graphs. (default: selected)
         """
         check_features(x, -1)
+        edge_weight = self.masked_weight(edge_index, edge_weight)
         edge_index, edge_weight, num_nodes = as_edge_list(edge_index, edge_weight, x.size(0), look=cluster is not None)
         check_batch(batch, num_nodes, edge_index, look=cluster is not None)  # else the selection looks at values
         batch = edge_index.new_zeros(num_nodes) if batch is None else batch.long()  # loaders may give int32
@@ -159,6 +161,7 @@ class VIGMMPool(torch.nn.Module):
         if edge_weight is None:
             edge_weight = x.new_ones(edge_index.size(1))
         connect = self.connect(select, edge_index, edge_weight, batch)
+        self.mark_masked(connect.edge_index)
         return VIGMMPoolOutput(x, connect.edge_index, connect.edge_attr, connect.batch, select)
 
     @staticmethod
