@@ -4,6 +4,7 @@ speed.conv: how long does a layer take?        speed.epoch: how long does an epo
 speed.scale: does it work on large graphs?     pooling: how good and how fast is the coarsening?
 pooling.parts: parts of bounded size           graphs: which network classifies graphs best? (molecules too)
 nodes: which convolution classifies nodes best?    worth: does coarsening pay?
+nodes.units: does a layer work whatever the unit of its features is?
 paper: the tables of the paper                 report: writes RESULTS.md from the files of runs
 gpu.compile: do the GPU kernels compile?       gpu.cost: what do they cost at least, on paper?
 
@@ -18,7 +19,7 @@ from importlib.util import find_spec
 from .common.arguments import add_data_arguments, make_parser
 from .common.tables import print_table
 
-WITH_DATA = ("speed.conv", "speed.epoch", "pooling", "pooling.parts", "graphs", "nodes", "worth", "paper")
+WITH_DATA = ("speed.conv", "speed.epoch", "pooling", "pooling.parts", "graphs", "nodes", "nodes.units", "worth", "paper")
 OTHERS = ("speed.scale", "report", "gpu.cost", "gpu.compile")
 NEEDS = {"pooling.parts": "pymetis", "gpu.compile": "triton"}
 

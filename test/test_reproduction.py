@@ -89,7 +89,7 @@ def test_trials():
 def test_graphs_equal_those_of_pyg(source):
     graphs = load_graphs(source, "RINGS")
     graphs.scale(torch.arange(16))
-    graphs.use_fields(2, None)
+    graphs.use_fields((2, False, None))
     whole, chosen = graphs.batch(torch.arange(16)), torch.tensor([5, 2, 9])
     part = graphs.batch(chosen)
     ptr, first = graphs.node_start, 0
@@ -193,7 +193,7 @@ def test_networks_train(name, source):
     graphs.scale(everything)
     make = PRINTED[name.removeprefix("printed ")] if name.startswith("printed ") else NETWORKS[name]
     model = make(graphs, everything, Shape(width=8, layers=2))
-    graphs.use_fields(*field_settings(model))
+    graphs.use_fields(field_settings(model))
     out = model(graphs.batch(everything))
     assert out.shape == (16, graphs.num_outputs)
     out.logsumexp(dim=1).sum().backward()

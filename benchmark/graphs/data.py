@@ -75,15 +75,15 @@ class Graphs:
         if self.metric == "RMSE":
             self.target_mean, self.target_scale = float(self.y[training].mean()), float(self.y[training].std())
 
-    def use_fields(self, num_scales, max_neighbors):
-        """Batches have receptive fields from now on, computed once; None: they have none."""
-        settings = num_scales, max_neighbors
-        if num_scales is not None and settings not in self.made:
-            fields = receptive_fields(
-                self.edges.index, num_nodes=self.graph.numel(), num_scales=num_scales, max_neighbors=max_neighbors
-            )
+    def use_fields(self, settings):
+        """Batches have receptive fields from now on, computed once: of so many scales, with or without loops, with a bound.
+        None: they have none."""
+        if settings is not None and settings not in self.made:
+            names = ("num_scales", "add_self_loops", "max_neighbors")
+            options = dict(zip(names, settings, strict=True))
+            fields = receptive_fields(self.edges.index, num_nodes=self.graph.numel(), **options)
             self.made[settings] = fields, _Pairs(fields.index, self.graph, self.y.size(0))
-        self.fields = None if num_scales is None else self.made[settings]
+        self.fields = None if settings is None else self.made[settings]
 
     def about(self, training):
         inside = torch.isin(self.graph, training)

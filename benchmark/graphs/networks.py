@@ -179,8 +179,8 @@ PRINTED = {
 
 
 def field_settings(model):
-    """Scales and the bound of the fields that the model takes; None and None of a peer."""
+    """The settings of the fields that the model takes; None of a peer."""
     for module in model.modules():
         if isinstance(module, GICConv):
-            return module.num_scales, module.max_neighbors
-    return None, None
+            return module.num_scales, module.add_self_loops, module.max_neighbors
+    return None

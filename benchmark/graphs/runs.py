@@ -43,7 +43,7 @@ def run(source, job):
     torch.manual_seed(job["fold"])
     shape = Shape(*(job[name] for name in Shape._fields)) if not printed else None
     model = (PRINTED if printed else NETWORKS)[job["network"]](graphs, split.training, shape)
-    graphs.use_fields(*field_settings(model))
+    graphs.use_fields(field_settings(model))
     judged = graphs.batches(split.validation, EVALUATION_BATCH)
     shuffle, metric = torch.Generator().manual_seed(job["fold"]), graphs.metric
     size = PRINTED_BATCH if job["stage"] == "sgd" else BATCH

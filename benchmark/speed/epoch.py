@@ -56,7 +56,7 @@ def epoch(name, graphs, chosen, batch_size):
         return loss_of(model(data), data.y, graphs.metric), data.size
 
     def run():
-        graphs.use_fields(*settings)  # kept from the first time on, as long as the next network has the same
+        graphs.use_fields(settings)  # kept from the first time on, as long as the next network has the same
         train(model, batches, loss, lambda: (0.0, 0.0), Recipe(epochs=1))
 
     settings = field_settings(model)

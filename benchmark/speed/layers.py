@@ -21,7 +21,8 @@ def layer_steps(batch, in_channels, out_channels):
     torch.manual_seed(0)
     x = torch.randn(batch.num_nodes, in_channels, requires_grad=True)
     edges, about = batch.edge_index, About(torch.bincount(degree(batch.edge_index[1], batch.num_nodes).long()))
-    near, far = (receptive_fields(edges, num_nodes=batch.num_nodes, num_scales=k) for k in (1, SCALES))
+    near = receptive_fields(edges, num_nodes=batch.num_nodes)
+    far = receptive_fields(edges, num_nodes=batch.num_nodes, num_scales=SCALES, add_self_loops=True)
     pseudo = pseudo_coordinates(edges, batch.num_nodes, None)
     calls = {
         name: _Peer(make(in_channels, out_channels, about), edges, pseudo) for name, make in LAYERS.items() if name != OURS
@@ -77,7 +78,7 @@ def kernel_calls(batch, in_channels, threads):
     encoding, mass = encode(*operands)
     calls = {
         "encoding, forward": lambda: encode(*operands),
-        "encoding, backward": lambda: backward(encoding, encoding, mass, *operands),
+        "encoding, backward": lambda: backward(encoding, mass, encoding, mass, *operands),
         "fields": lambda: receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, num_scales=SCALES),
     }
 
