@@ -41,7 +41,7 @@ def conv(g):
         (
             (g.trains(GICConv(4, 3, 2, g.scales, max_neighbors=g.bound)), {"x": g.x, **g.whole}),
             (GICConv(4, 3, 2, g.scales), {"x": g.x, "edge_index": g.edges, "fields": g.pair()}),
-            (GICConv((4, 4), 3, 2, add_self_loops=False), {"x": (g.x, g.x.clone()), **g.weighted}),
+            (GICConv((4, 4), 3, 2), {"x": (g.x, g.x.clone()), **g.weighted}),
             (_settings, settings),
         )
     )
@@ -78,6 +78,7 @@ def parts(function):
 
 PUBLIC = {
     "BoundedNorm": lambda g: (g.trains(nn.BoundedNorm(4)), {"x": g.x}),
+    "OutlierClamp": lambda g: (g.trains(nn.OutlierClamp(4)), {"x": g.x}),
     "Cluster": lambda g: (_clustered, {"x": g.x, **g.weighted, "num_clusters": 2}),
     "ClusterConnect": lambda g: (_connect, {"cluster": torch.arange(g.n) // 2, "edge_index": g.edges, "edge_attr": g.weight}),
     "ClusterData": lambda g: (_loaded, {"x": g.with_nodes().x, "edge_index": g.edges, "num_parts": 1}),

@@ -335,7 +335,7 @@ def test_info_here():
     assert info.versions["torch"] == torch.__version__
     coarsening = {"coarsen", "responsibility", "responsibility_backward", "soft_em", "cluster_edges"}
     coarsening |= {"cluster_max", "cluster_max_backward"}
-    names = ("bounded_norm", "describe", "field_mean", "gaussian_encode")
+    names = ("bounded_norm", "describe", "field_mean", "gaussian_encode", "outlier_clamp")
     layers = {f"{name}{way}" for name in names for way in ("", "_backward")}
-    assert set(info.ops) == {"receptive_fields", *layers, *coarsening}
+    assert set(info.ops) == {"receptive_fields", "channel_statistics", *layers, *coarsening}
     assert info.cpu in str(info)

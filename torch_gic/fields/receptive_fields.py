@@ -71,8 +71,8 @@ def receptive_fields(
         >>> fields = receptive_fields(edge, num_scales=2)
         >>> fields.index.tolist()
         [[0, 1, 0, 1], [0, 0, 1, 1]]
-        >>> fields.weight.tolist()
-        [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
+        >>> fields.weight.tolist()  # one step leads to the other node, two lead back
+        [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     """
     check_scales(num_scales)
     if max_neighbors is not None:

@@ -39,7 +39,7 @@ def plot_field(
         >>> from torch_gic.visualize import plot_field
         >>> path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
         >>> plot_field(receptive_fields(path, num_scales=2), node=0, scale=2).get_title()
-        'Node 0, scale 2 of 2: 3 members'
+        'Node 0, scale 2 of 2: 2 members'
     """
     fields = Fields.from_dict(fields) if isinstance(fields, Mapping) else fields
     if not isinstance(fields, Fields) or fields.edge_index is None:
