@@ -16,7 +16,7 @@ NUM_POINTS, NUM_PARTS, IMBALANCE = 500, 10, 1.1
 def components(model, points):
     """How much each component of the first GICConv is responsible for a point of the plane: ``[M, C]``."""
     conv = model.convs[0]
-    v = conv.filter.prepare(model.encoder(points)[1])
+    v = conv.filter.prepare(model.encoder(points))[1]
     mixture, nodes = conv.filter.mixture, torch.arange(len(points))
     weight = conv.log_scale.exp()[0] / 3  # of a field member: a point and two neighbours share the weight of 1
     log_pi = mixture.pi.log()
