@@ -105,3 +105,10 @@ def test_bad_input(error, message, arguments):
     data = random_graph(dtype=torch.float32)
     with pytest.raises(error, match=message):
         GICConv(5, 6)(**{"x": data.x, "edge_index": data.edge_index} | arguments)
+
+
+def test_another_flow_is_refused():
+    conv = GICConv(4, 3)
+    conv.flow = "target_to_source"
+    with pytest.raises(ValueError, match=r"'flow' to be 'source_to_target' \(got 'target_to_source'\)"):
+        conv(torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]))
