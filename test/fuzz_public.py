@@ -1,4 +1,7 @@
-"""Right arguments of every public function and class, by their names, drawn at random."""
+"""Right arguments of every public function and PRINTED_FILTER = nn.GaussianFilter(4, 3, 1, 2, None)
+
+
+class, by their names, drawn at random."""
 
 import torch
 from fuzz_raw import graph
@@ -87,7 +90,7 @@ PUBLIC = {
     "GICConv": conv,
     "GICNet": net,
     "GaussianAggregation": lambda g: (GaussianAggregation(4, 3), {"x": g.x, "index": g.batch, "dim_size": 3}),
-    "GaussianFilter": parts(lambda index, weight, size, count: _encode(nn.GaussianFilter(4, 3, 1, 2), index, weight, size)),
+    "GaussianFilter": parts(lambda index, weight, size, count: _encode(PRINTED_FILTER, index, weight, size)),
     "GaussianMixture": parts(lambda index, weight, size, count: _encode(nn.GaussianMixture(4, 1, 2), index, weight, size)),
     "GaussianReadout": lambda g: (g.trains(nn.GaussianReadout(4, 2)), {"x": g.x, "batch": g.batch, "batch_size": 3}),
     "PreCoarsen": lambda g: (_coarsened, {"x": g.with_nodes().x, **g.weighted, "ratio": 0.5}),

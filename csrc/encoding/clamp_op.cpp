@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "common/check.h"
@@ -31,6 +32,8 @@ struct Limits {
   T shrink;
 
   Limits(const Tensor& running, int64_t channels, double bound, T* reciprocal) : lower(channels), upper(channels) {
+    STD_TORCH_CHECK(bound > 0 && bound <= std::numeric_limits<double>::max(),
+                    "Expected 'bound' to be positive and finite (got ", bound, ")");
     check_tensor(running, "running", 2, sizeof(T) == 4 ? ScalarType::Float : ScalarType::Double);
     check_size(running, "running", 0, 3);
     check_size(running, "running", 1, channels);
@@ -45,7 +48,8 @@ struct Limits {
       square += m * m + s * s;
       if (reciprocal) reciprocal[c] = s * s > kRelativeEps * m * m + kSmallest ? static_cast<T>(1 / s) : T(0);
     }
-    shrink = static_cast<T>(kLongest / std::max(kLongest, std::sqrt(square)));
+    const double length = std::sqrt(square);
+    shrink = static_cast<T>(length <= kLongest ? 1 : kLongest / length);  // NaN stays
   }
 };
 
@@ -101,8 +105,8 @@ std::tuple<Tensor, Tensor> outlier_clamp_cpu(Tensor x, Tensor running, double bo
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t c = 0; c < channels; ++c) {
           const T value = from[i * channels + c];  // NaN stays: it is in no comparison
-          const T high = value > limits.upper[c] ? limits.upper[c] : value;
-          to[i * channels + c] = (high < limits.lower[c] ? limits.lower[c] : high) * limits.shrink;
+          const T raised = value < limits.lower[c] ? limits.lower[c] : value;
+          to[i * channels + c] = (raised > limits.upper[c] ? limits.upper[c] : raised) * limits.shrink;
         }
       }
     });

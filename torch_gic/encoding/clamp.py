@@ -72,7 +72,7 @@ def _limits(running: Tensor, bound: float) -> tuple[Tensor, Tensor, Tensor]:
 
 @register_reference("outlier_clamp")
 def reference(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Tensor]:
-    _check(x, running)
+    _check(x, running, bound)
     lower, upper, shrink = _limits(running, bound)
     mean, deviation = recall(running)
     return x.clamp(lower, upper) * shrink, reciprocal_deviation(mean, deviation.square())
@@ -80,13 +80,15 @@ def reference(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Tensor]
 
 @register_reference("outlier_clamp_backward")
 def reference_backward(grad: Tensor, x: Tensor, running: Tensor, bound: float) -> Tensor:
-    _check(x, running)
+    _check(x, running, bound)
     check_tensor(grad, "grad", tuple(x.shape), x.dtype)
     lower, upper, shrink = _limits(running, bound)
     return torch.where((x >= lower) & (x <= upper), grad * shrink, 0)
 
 
-def _check(x: Tensor, running: Tensor) -> None:
+def _check(x: Tensor, running: Tensor, bound: float) -> None:
+    if not 0 < bound < float("inf"):
+        raise ValueError(f"Expected 'bound' to be positive and finite (got {bound})")
     check_tensor(x, "x", (None, None))
     check_tensor(running, "running", (3, x.size(1)), x.dtype)
 

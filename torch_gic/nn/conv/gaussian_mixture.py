@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.parameter import Parameter, UninitializedParameter, is_lazy
 
-from torch_gic._checks import check_at_least
+from torch_gic._checks import check_at_least, check_features
 from torch_gic.encoding import component_posterior, describe, gaussian_encode
 from torch_gic.fields import Fields
 
@@ -130,6 +130,7 @@ class GaussianMixture(torch.nn.Module):
         return 2 * self.in_channels + self.describes
 
     def forward(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> Tensor:
+        check_features(x, self.in_channels)
         if self.in_channels == -1:
             self.materialize(x)
         sigma = self.sigma
