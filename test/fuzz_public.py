@@ -1,7 +1,4 @@
-"""Right arguments of every public function and PRINTED_FILTER = nn.GaussianFilter(4, 3, 1, 2, None)
-
-
-class, by their names, drawn at random."""
+"""Right arguments of every public function and class, by their names, drawn at random."""
 
 import torch
 from fuzz_raw import graph
@@ -12,6 +9,8 @@ import torch_gic
 from torch_gic import GIC, Fields, GaussianAggregation, GICConv, GICNet, VIGMMPool, nn
 from torch_gic.fields import bipartite_fields, receptive_fields, split_fields, trim_fields
 from torch_gic.loader import ClusterData
+
+PRINTED_FILTER = nn.GaussianFilter(4, 3, 1, 2, None)
 
 
 class Inputs:

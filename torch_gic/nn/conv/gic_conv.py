@@ -205,7 +205,7 @@ class GICConv(ExplainableConv):
         """The receptive fields with the settings of this layer, which ``forward`` takes as ``fields``."""
         source, target = _pair(x)
         if self.flow != "source_to_target":
-            raise ValueError(f"Expected 'flow' to be 'source_to_target' (got {self.flow!r}); turn the edges: edge_index.flip(0)")
+            raise ValueError(f"Expected 'flow' to be 'source_to_target' (got {self.flow!r}); flip the edges instead")
         edge_weight = self.masked_weight(edge_index, edge_weight)
         if source is not target:
             if self.num_scales != 1:
