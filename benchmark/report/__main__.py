@@ -7,6 +7,7 @@ from .collect import graph_results
 from .paper import write_paper
 from .peers import write_graphs, write_molecules, write_nodes, write_parts
 from .pictures import PICTURES
+from .usefulness import write_units, write_worth
 
 HEAD = """# Results
 
@@ -17,7 +18,7 @@ committed before: [the plan](PLAN.md). Accuracy in percent, mean and standard de
 def make_report(folder):
     """The text of RESULTS.md, from the runs in a folder alone."""
     parts = [HEAD.replace("FOLDER", folder.name)]
-    for write in (write_graphs, write_parts, write_molecules, write_nodes):
+    for write in (write_graphs, write_parts, write_units, write_worth, write_molecules, write_nodes):
         parts += write(folder)
     if graph_results(folder):
         parts += ["## Pictures", *(f"![{caption}]({folder.name}/{name})" for name, (caption, _) in PICTURES.items())]
