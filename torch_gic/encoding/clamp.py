@@ -64,25 +64,27 @@ def statistics_reference(x: Tensor) -> Tensor:
     return torch.stack([mean, (x - mean).square().mean(dim=0).sqrt(), torch.ones_like(mean)])
 
 
-def _limits(running: Tensor, bound: float) -> tuple[Tensor, Tensor, Tensor]:
-    mean, deviation = recall(running)
+def _limits(running: Tensor, bound: float) -> list[Tensor]:
+    """The least and the largest value of each channel, the factor of all, and one over the deviation, as rounded last."""
+    mean, deviation = recall(running.double())
     length = (mean.square() + deviation.square()).sum().sqrt()
-    return mean - bound * deviation, mean + bound * deviation, LONGEST / length.clamp(min=LONGEST)
+    shrink, reciprocal = LONGEST / length.clamp(min=LONGEST), reciprocal_deviation(mean, deviation.square())
+    limits = mean - bound * deviation, mean + bound * deviation, shrink, reciprocal
+    return [value.to(running.dtype) for value in limits]
 
 
 @register_reference("outlier_clamp")
 def reference(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Tensor]:
     _check(x, running, bound)
-    lower, upper, shrink = _limits(running, bound)
-    mean, deviation = recall(running)
-    return x.clamp(lower, upper) * shrink, reciprocal_deviation(mean, deviation.square())
+    lower, upper, shrink, reciprocal = _limits(running, bound)
+    return x.clamp(lower, upper) * shrink, reciprocal
 
 
 @register_reference("outlier_clamp_backward")
 def reference_backward(grad: Tensor, x: Tensor, running: Tensor, bound: float) -> Tensor:
     _check(x, running, bound)
     check_tensor(grad, "grad", tuple(x.shape), x.dtype)
-    lower, upper, shrink = _limits(running, bound)
+    lower, upper, shrink, _ = _limits(running, bound)
     return torch.where((x >= lower) & (x <= upper), grad * shrink, 0)
 
 
