@@ -33,8 +33,8 @@ def write_units(folder):
         yield "Not run: `python -m benchmark.nodes.units`, see [the plan](PLAN.md)."
         return
     yield (
-        "The README's network, two convolutions with a ReLU between them, by `python -m benchmark.nodes.units`: test accuracy with"
-        " features times these factors. Validation nodes choose the epoch."
+        "The README's network, two convolutions with a ReLU between them, by `python -m benchmark.nodes.units`: test accuracy"
+        " with features times these factors. Validation nodes choose the epoch."
     )
     yield markdown(["", "layer", *(f"times {unit:g}" for unit in units), "seeds", "epochs"], rows)
 
