@@ -46,7 +46,7 @@ struct Limits {
       lower[c] = static_cast<T>(m - bound * s);
       upper[c] = static_cast<T>(m + bound * s);
       square += m * m + s * s;
-      if (reciprocal) reciprocal[c] = s * s > kRelativeEps * m * m + kSmallest ? static_cast<T>(1 / s) : T(0);
+      if (reciprocal) reciprocal[c] = s * s > kRelativeEps * m * m + kSmallest ? static_cast<T>(1 / std::abs(s)) : T(0);
     }
     const double length = std::sqrt(square);
     shrink = static_cast<T>(length <= kLongest ? 1 : kLongest / length);  // NaN stays
