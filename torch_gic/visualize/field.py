@@ -21,13 +21,13 @@ MAX_WHOLE = 300  # nodes: a field in a larger graph is drawn without the rest of
 def plot_field(
     fields: Fields | Mapping[str, Any], node: int, scale: int = 1, pos: Tensor | None = None, ax: Any = None
 ) -> Axes:
-    r"""Draws the receptive field of one node: the darker a member, the larger its weight :math:`a_{ijk}`.
+    r"""Draws the receptive field of one node. Members with a larger weight :math:`a_{ijk}` are darker.
 
-    The node itself has a red ring. Nodes outside the field are white. Of a graph with more than 300 nodes, only those in the
-    field of any scale are drawn.
+    The node itself has a red ring. Nodes outside the field are white. In a graph with more than 300 nodes, only the members of
+    the field, in any scale, are drawn.
 
     Args:
-        fields (Fields): Those of :func:`~torch_gic.receptive_fields` or of :obj:`conv.fields`, or :obj:`data.fields`.
+        fields (Fields): The fields, from :func:`~torch_gic.receptive_fields` or :obj:`conv.fields`, or :obj:`data.fields`.
         node (int): The node :math:`i`.
         scale (int, optional): The scale :math:`k`, from 1 on. (default: :obj:`1`)
         pos (torch.Tensor, optional): Where to draw each node, ``[num_nodes, 2]``. (default: a spring layout, by networkx)
@@ -39,7 +39,7 @@ def plot_field(
         >>> from torch_gic.visualize import plot_field
         >>> path = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
         >>> plot_field(receptive_fields(path, num_scales=2), node=0, scale=2).get_title()
-        'Node 0, scale 2 of 2: 3 members'
+        'Node 0, scale 2 of 2: 2 members'
     """
     fields = Fields.from_dict(fields) if isinstance(fields, Mapping) else fields
     if not isinstance(fields, Fields) or fields.edge_index is None:
