@@ -30,7 +30,8 @@ def responsibility(
     .. math::
         p_{ic} = \mathrm{softmax}_c \Bigl( \log |\mathcal{V}_c| + \frac{\beta}{s_c} \Bigl( \mathrm{links}(i, c)
         + w_i \frac{\mathrm{cut}_c}{2 s_c} - \lambda w_i + [c = a] (2 \lambda w_i - d_i) \Bigr) \Bigr),
-        \qquad \lambda = \max_i d_i / w_i,
+
+        \lambda = \max_i d_i / w_i,
 
     where :math:`d_i` and :math:`\mathrm{links}(i, c)` leave out a loop of :math:`i`, but for the constant :math:`\lambda`.
 

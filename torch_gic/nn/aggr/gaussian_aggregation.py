@@ -17,7 +17,8 @@ class GaussianAggregation(Aggregation):
 
     .. math::
         \mathrm{aggr}(\mathcal{X}) = \mathbf{b} + \sum_{c=1}^C \mathbf{W}_c \, \mathrm{describe}_c
-        \bigl( \{ (\mathbf{v}_j, a_j) : \mathbf{x}_j \in \mathcal{X} \} \bigr), \qquad
+        \bigl( \{ (\mathbf{v}_j, a_j) : \mathbf{x}_j \in \mathcal{X} \} \bigr),
+
         \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_j / \mathbf{s}).
 
     :math:`\mathrm{describe}` tells how the members of a set are distributed over a learnt mixture of Gaussians: how many

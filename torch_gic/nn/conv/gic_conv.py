@@ -29,8 +29,9 @@ class GICConv(ExplainableConv):
 
     .. math::
         \mathbf{x}^{\prime}_i = \mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i + \mathbf{b}
-        + \frac{1}{10} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \, \mathrm{describe}_{kc}
-        \bigl( \{ (\mathbf{v}_j, s_k a_{ijk}) \} \bigr), \qquad
+        + \tfrac{1}{10} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \, \mathrm{describe}_{kc}
+        \bigl( \{ (\mathbf{v}_j, s_k a_{ijk}) \} \bigr),
+
         \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_j / \mathbf{s}).
 
     :math:`\mathrm{describe}` tells how the members of a field are distributed over a learnt mixture of Gaussians: how many
