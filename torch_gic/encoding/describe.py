@@ -34,8 +34,8 @@ def describe(encoding: Tensor, mass: Tensor, sigma: Tensor) -> Tensor:
 
     The mean and the spread are the gradients of :func:`~torch_gic.encoding.gaussian_encode`, in units of the deviation and per
     unit of mass :math:`m`. So fields of many and of few members give numbers of the same size. The spread differs from the
-    gradient with respect to :math:`\sigma_c` in one respect: there, 1 is subtracted from the weighted square of each member;
-    here the 1 has the weight too.
+    gradient with respect to :math:`\sigma_c` in one respect. There, 1 is subtracted from the weighted square of each member.
+    Here, the 1 has the weight too.
 
     The second term of :math:`m` draws components with few members to zero, and the third one those with tiny weights. An empty
     field gives zeros.

@@ -72,8 +72,10 @@ class GaussianMixture(torch.nn.Module):
 
     @torch.no_grad()
     def init_from_data(self, x: Tensor, generator: torch.Generator | None = None, num_iterations: int = 0) -> None:
-        """Means drawn from ``x`` itself, deviations from its spread in each channel (a tenth of the overall spread at
-        least: a channel that happens to be constant here need not be so in the next batch), then so many steps of EM."""
+        """Draws the means from ``x``, and takes deviations from its spread per channel. Then runs so many steps of EM.
+
+        Deviations are at least a tenth of the overall spread: a channel that is constant here may vary in the next batch.
+        """
         if self.in_channels == -1:
             self.materialize(x)
         check_at_least(num_iterations, "num_iterations", 0)
