@@ -30,15 +30,16 @@ LETTERS: dict[str, tuple[list[tuple[float, float]], list[tuple[int, int]]]] = {
 
 
 class Letters(InMemoryDataset):
-    r"""Distorted line drawings of capital letters, as graphs: nodes are points with their position :math:`(x, y)` as features,
-    and edges are strokes. In the spirit of the Letter sets of Riesen and Bunke (2008), and needing no download.
+    r"""Distorted line drawings of capital letters, as graphs. It is like the Letter sets of Riesen and Bunke (2008), but needs
+    no download.
 
-    All points of a drawing are moved at random. Some drawings lose a stroke, others have one that does not belong to them.
+    Nodes are points, and their features are their position :math:`(x, y)`. Edges are strokes. All points of a drawing are
+    moved at random. Some drawings lose a stroke, and some have a wrong one.
 
     Args:
-        num_graphs (int, optional): The number of drawings, equally many of each of the 14 letters. (default: :obj:`1400`)
-        noise (float, optional): The deviation of the points, in widths of a letter. (default: :obj:`0.35`)
-        faults (float, optional): The probability of a lost stroke, and of a wrong one. (default: :obj:`0.8`)
+        num_graphs (int, optional): The number of drawings. All 14 letters are equally frequent. (default: :obj:`1400`)
+        noise (float, optional): The standard deviation of the points, in widths of a letter. (default: :obj:`0.35`)
+        faults (float, optional): The probability of a lost stroke, and that of a wrong one. (default: :obj:`0.8`)
         seed (int, optional): The seed of the generator. (default: :obj:`0`)
         transform (callable, optional): Applied to each graph on every access. (default: :obj:`None`)
         pre_transform (callable, optional): Applied to each graph once. (default: :obj:`None`)

@@ -13,14 +13,14 @@ from torch_gic.coarsening import cluster
 
 
 class ClusterData(torch_geometric.loader.ClusterData):
-    r"""PyG's :class:`~torch_geometric.loader.ClusterData`, for its
-    :class:`~torch_geometric.loader.ClusterLoader`, with the parts of :func:`~torch_gic.cluster` in place of METIS's. It needs
-    neither pyg-lib nor torch-sparse.
+    r"""PyG's :class:`~torch_geometric.loader.ClusterData` with parts made by :func:`~torch_gic.cluster` instead of METIS.
+
+    Pass it to PyG's :class:`~torch_geometric.loader.ClusterLoader`. It needs neither pyg-lib nor torch-sparse.
 
     Args:
         data (torch_geometric.data.Data): The graph.
         num_parts (int): The number of parts.
-        imbalance (float, optional): The largest part has at most so many times the mean number of nodes.
+        imbalance (float, optional): The largest allowed ratio of the size of a part to the mean size.
             (default: :obj:`1.1`)
         **kwargs (optional): Further arguments of PyG's class, such as :obj:`save_dir` and
             :obj:`keep_inter_cluster_edges`.

@@ -1,4 +1,4 @@
-"""PyG transforms that compute once, ahead of training, what does not change with it: fields and clusters."""
+"""PyG transforms that compute fields and clusters once, ahead of training."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class ReceptiveFields(BaseTransform):
     r"""Stores the multi-scale receptive fields (:func:`~torch_gic.receptive_fields`) of a graph as
     :obj:`data.fields`, which :class:`~torch_gic.GICConv` and :class:`~torch_gic.GIC` take as :obj:`fields=data.fields`.
 
-    Best used as :obj:`pre_transform` of a dataset: the fields are then computed once and stored with it. PyG's
-    :class:`DataLoader` and :class:`Batch` join the fields of several graphs by themselves. The edge weights are
-    :obj:`data.edge_weight`, or ones.
+    Use it as :obj:`pre_transform` of a dataset: the fields are then computed once and stored with it. PyG's
+    :class:`DataLoader` and :class:`Batch` join the fields of several graphs. The edge weights are :obj:`data.edge_weight`, or
+    ones.
 
     Args:
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`1`)
@@ -66,14 +66,14 @@ class ReceptiveFields(BaseTransform):
 
 
 class PreCoarsen(BaseTransform):
-    r"""Stores the clusters of one coarsening after the other, for a constant influence :math:`h`, as :obj:`data.cluster_1`,
-    :obj:`data.cluster_2` and so on: those of the nodes, those of the clusters, ...
-    :class:`~torch_gic.VIGMMPool` takes one of them as :obj:`cluster=data.cluster_1`, :class:`~torch_gic.GIC` all as
-    :obj:`clusters=[data.cluster_1, data.cluster_2]`.
+    r"""Stores the clusters of several coarsenings, one after the other: those of the nodes as :obj:`data.cluster_1`, those of
+    these clusters as :obj:`data.cluster_2`, and so on.
 
-    As a :obj:`pre_transform` of a dataset it saves training the selection. Clusters are numbered from 0 in each graph, also
-    after PyG's :class:`DataLoader` has joined several graphs: layers number them on. The edge weights are
-    :obj:`data.edge_weight`, or ones.
+    Pass one of them to :class:`~torch_gic.VIGMMPool`, as :obj:`cluster=data.cluster_1`, or all to :class:`~torch_gic.GIC`, as
+    :obj:`clusters=[data.cluster_1, data.cluster_2]`. The influence :math:`h` is constant, so nothing is learnt.
+
+    As a :obj:`pre_transform` of a dataset, it saves this work in training. Clusters are numbered from 0 in each graph, also
+    after PyG's :class:`DataLoader` has joined several graphs. The edge weights are :obj:`data.edge_weight`, or ones.
 
     Args:
         ratios (float or int): The ratio of each coarsening, as in :class:`~torch_gic.VIGMMPool`.

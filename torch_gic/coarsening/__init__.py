@@ -1,8 +1,11 @@
 """The third stage of the network: from a graph to the clusters of a smaller one.
 
-Its own stages have one file each: ``graph``, ``rank``, ``merge``, ``move``, ``select``, which calls the others. Apart from
-this way are ``fill`` and ``refine`` (clusters of bounded size), ``responsibility`` (the gradient), ``reduce`` and
-``connect`` (features and edges of the clusters) and ``soft`` (soft EM and the printed affinity).
+Its steps have one file each: ``graph``, ``rank``, ``merge``, ``move``, and ``select``, which calls the others. Further files:
+
+- ``fill`` and ``refine``: clusters of bounded size;
+- ``responsibility``: the gradient;
+- ``reduce`` and ``connect``: features and edges of the clusters;
+- ``soft``: soft EM and the printed affinity.
 """
 
 from torch_gic.coarsening.cluster import cluster

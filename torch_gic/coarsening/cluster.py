@@ -21,11 +21,10 @@ def cluster(
     num_nodes: int | None = None,
     num_iterations: int = 20,
 ) -> Tensor:
-    r"""Clusters the nodes of each graph, such that few and weak edges lead from one cluster to another: the coarsening of
-    :class:`~torch_gic.VIGMMPool` by itself.
+    r"""Clusters the nodes of each graph, with few and weak edges between clusters.
 
-    Every graph gets exactly the number of clusters that is asked for. Nothing is random, and no cluster is empty. The edges
-    count in both directions.
+    This is the coarsening of :class:`~torch_gic.VIGMMPool` without a model. Every graph gets exactly the number of clusters
+    that was asked for, and no cluster is empty. Nothing is random. Edges count in both directions.
 
     Args:
         edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
@@ -33,14 +32,15 @@ def cluster(
         ratio (float, optional): The number of clusters per node, in :math:`(0, 1]`, in place of :obj:`num_clusters`.
         edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
         batch (torch.Tensor, optional): The graph of each node. (default: all in one)
-        max_size (int, optional): The largest number of nodes per cluster, for clusters that serve as mini-batches. It is all
-            that balances them then: take little more than the mean, such as 1.1 times. (default: any size, and weights of
-            clusters that are alike)
+        max_size (int, optional): The largest number of nodes per cluster, for clusters that serve as mini-batches. With it,
+            only the number of edges cut counts, and nothing else balances the clusters. So choose it little above the mean,
+            such as 1.1 times. (default: any size; the normalised cut balances the clusters)
         num_nodes (int, optional): The number of nodes. (default: inferred)
-        num_iterations (int, optional): How often nodes may move between clusters at the end. (default: :obj:`20`)
+        num_iterations (int, optional): The largest number of rounds in which nodes move between clusters.
+            (default: :obj:`20`)
 
     Returns:
-        The cluster of each node. Clusters are numbered from 0 on, graph after graph.
+        The cluster of each node. Clusters are numbered from 0, graph after graph.
 
     Shapes:
         - **input:** edge indices :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` *(optional)*, batch

@@ -13,7 +13,7 @@ OPS.define("cluster_edges(Tensor edge_index, Tensor cluster, SymInt num_clusters
 
 
 def cluster_edges(edge_index: Tensor, cluster: Tensor, num_clusters: int) -> tuple[Tensor, Tensor]:
-    r"""The edges between clusters, each once, sorted by source and target, and which of them each edge becomes.
+    r"""The edges between clusters, each once, sorted by source and target. Also, for each edge, which of them it becomes.
 
     Shapes:
         - **input:** edges :math:`(2, |\mathcal{E}|)`, clusters :math:`(|\mathcal{V}|)`

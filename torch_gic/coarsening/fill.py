@@ -1,4 +1,4 @@
-"""What merging leaves over goes to clusters that have room."""
+"""Nodes that merging leaves over go to clusters that have room."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from torch_gic.coarsening.segments import lowest, on_grid, position_in, sorted_b
 
 
 def fill_clusters(graph: UndirectedGraph, rank: Tensor, ptr: Tensor, offset: Tensor, cluster: Tensor, max_size: int) -> Tensor:
-    r"""Gives each node without a cluster to one of its graph that has less than :obj:`max_size` nodes.
+    r"""Puts each node without a cluster into a cluster of its graph that has less than :obj:`max_size` nodes.
 
-    In each round, a node prefers the cluster with room to which it has the strongest links, and each cluster takes those
-    with the strongest links as long as it has room. Nodes that have no neighbour in a cluster with room come last, in the
-    order of their ranks, to where room is left.
+    In each round, a node prefers the cluster with room to which it has the strongest links. Each cluster takes the nodes with
+    the strongest links, as long as it has room. Nodes without a neighbour in a cluster with room come last, in the order of
+    their ranks, to where room is left.
 
     Args:
         graph (UndirectedGraph): The graphs.
         rank (torch.Tensor): The rank of each node in its graph.
-        ptr (torch.Tensor): Where the nodes of each graph begin, which stand side by side, and end.
+        ptr (torch.Tensor): Where the nodes of each graph begin and end. They stand side by side.
         offset (torch.Tensor): Where the clusters of each graph begin, and end.
-        cluster (torch.Tensor): The cluster of each node; -1: none yet.
+        cluster (torch.Tensor): The cluster of each node, or -1 for none yet.
         max_size (int): The largest number of nodes of a cluster. There must be room for all.
 
     Shapes:

@@ -36,8 +36,8 @@ class UndirectedGraph(NamedTuple):
 
 
 def undirected_graph(edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor, num_graphs: int) -> UndirectedGraph:
-    r"""The symmetric part :math:`(\mathbf{A} + \mathbf{A}^{\top}) / 2` in float64, in units of the heaviest edge of each
-    graph: clusters do not depend on the unit of the weights, and no sum of them overflows."""
+    r"""The symmetric part :math:`(\mathbf{A} + \mathbf{A}^{\top}) / 2` in float64, divided by the heaviest edge of each
+    graph. So clusters do not depend on the unit of the weights, and no sum of them overflows."""
     num_nodes = batch.numel()
     if edge_weight is None:
         edge_weight = torch.ones(edge_index.size(1), device=edge_index.device)
@@ -53,7 +53,7 @@ def undirected_graph(edge_index: Tensor, edge_weight: Tensor | None, batch: Tens
 
 
 def node_volume(graph: UndirectedGraph, batch: Tensor, num_graphs: int) -> Tensor:
-    """The degree of each node; of one without an edge, the mean weight of the entries of its graph (1 if there are none)."""
+    """The degree of each node. A node without an edge has the mean weight of the entries of its graph, or 1."""
     of_entry, degree = batch[graph.row], graph.degree
     total, count = (total_in(value, of_entry, num_graphs) for value in (graph.weight, torch.ones_like(graph.weight)))
     mean = torch.where(count > 0, total / count.clamp(min=1), 1.0)

@@ -1,4 +1,4 @@
-"""Stage 3, merging: nodes merge into clusters, those first whose merging lowers the cut the most."""
+"""Stage 3, merging: nodes merge into clusters. Those that lower the cut most merge first."""
 
 from __future__ import annotations
 
@@ -36,34 +36,35 @@ def merge_clusters(
         J = \sum_c \frac{\mathrm{cut}_c}{s_c}, \qquad \mathrm{cut}_c = \mathrm{links}(\mathcal{V}_c, \mathcal{V} \setminus
         \mathcal{V}_c), \quad s_c = \sum_{i \in \mathcal{V}_c} w_i.
 
-    Every node starts as a cluster. In each round, a cluster prefers the neighbour with which merging changes :math:`J` the
-    best, by
+    Every node starts as a cluster. In each round, a cluster prefers the neighbour with the lowest change of :math:`J`,
 
     .. math::
         \Delta_{ab} = \frac{\mathrm{cut}_a + \mathrm{cut}_b - 2 \, \mathrm{links}(a, b)}{s_a + s_b}
         - \frac{\mathrm{cut}_a}{s_a} - \frac{\mathrm{cut}_b}{s_b}.
 
-    Of two that prefer each other the lighter one joins the other; of those whose preference is not returned, half stay, by a
-    hash, and the other half may join them. Several may join one cluster until its weight has doubled. Of all that would join
-    in a graph, the better half does, which keeps close to always merging the best pair and still ends after a number of
-    rounds that grows with the logarithm of the number of nodes. Where no edge is left between clusters, the
-    lightest merge in pairs.
+    - If two clusters prefer each other, the lighter one joins the other.
+    - Of the other clusters, half stay, chosen by a hash. The rest may join them.
+    - Several clusters may join the same one, until its weight has doubled.
+    - Of all that would join in a graph, the better half does. This is close to always merging the best pair. The number of
+      rounds still grows only with the logarithm of the number of nodes.
+    - If no edge is left between clusters, the lightest clusters merge in pairs.
 
-    With :obj:`max_size`, clusters merge only if they have at most so many nodes together. Where no two fit any more and
-    there are still too many, the largest stay, and the nodes of the others are left over, for :func:`fill_clusters`.
+    With :obj:`max_size`, clusters merge only if they have at most so many nodes together. If no two fit and there are still
+    too many, the largest stay. The nodes of the others are left over for :func:`fill_clusters`.
 
     Args:
         graph (UndirectedGraph): The graphs.
         node_weight (torch.Tensor): The weight :math:`w_i > 0` of each node.
         rank (torch.Tensor): The rank of each node in its graph, by which ties are broken.
-        ptr (torch.Tensor): Where the nodes of each graph begin, which stand side by side, and end.
-        offset (torch.Tensor): Where the clusters of each graph begin, and end: 1 to as many as nodes (0 if it is empty).
-        max_size (int, optional): The largest number of nodes per cluster; 0: any. (default: :obj:`0`)
-        rounding (float, optional): Relative errors that decide nothing.
+        ptr (torch.Tensor): Where the nodes of each graph begin and end. They stand side by side.
+        offset (torch.Tensor): Where the clusters of each graph begin and end. A graph has at least one cluster, unless it is
+            empty, and at most as many as nodes.
+        max_size (int, optional): The largest number of nodes per cluster. 0 means any. (default: :obj:`0`)
+        rounding (float, optional): The relative difference up to which numbers count as equal.
 
     Shapes:
-        - **output:** the cluster of each node :math:`(|\mathcal{V}|)`. Those of a graph are numbered by the lowest rank
-          of their members, after those of the graphs before it; -1 for a node that is left over.
+        - **output:** the cluster of each node :math:`(|\mathcal{V}|)`, or -1 for a node that is left over. The clusters of a
+          graph are numbered by the lowest rank of their members, after those of the graphs before it.
     """
     # One round for all graphs at once. All shapes stay as they are, so that a GPU seldom waits for the host: a cluster is
     # named by one of its nodes, and one that has joined another is gone, as are the links inside a cluster.

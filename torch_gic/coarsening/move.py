@@ -1,4 +1,4 @@
-"""Stage 4, moving: EM with hard assignments, in which nodes move to the clusters of their neighbours."""
+"""Stage 4, moving: EM with hard assignments. Nodes move to the clusters of their neighbours."""
 
 from __future__ import annotations
 
@@ -40,23 +40,24 @@ def move_nodes(
         \Delta_{ib} = \frac{\mathrm{cut}_a - d_i + 2 \, \mathrm{links}(i, a)}{s_a - w_i} - \frac{\mathrm{cut}_a}{s_a}
         + \frac{\mathrm{cut}_b + d_i - 2 \, \mathrm{links}(i, b)}{s_b + w_i} - \frac{\mathrm{cut}_b}{s_b}
 
-    is lowest, if it is negative. This is the exact change of :math:`J`, and that of the distortion of weighted kernel k-means
-    (:func:`~torch_gic.coarsening.soft.cut_affinity`): an E-step for one node, with the M-step of both clusters behind it. In
-    each iteration, pairs
-    :math:`(a, b)` of clusters of which no two share a cluster are served, best first; for each, those nodes go from
-    :math:`a` to :math:`b` whose moving together, from the best on, lowers :math:`J` the most. That sum is an upper bound
-    where some of them are neighbours, so :math:`J` never rises. No cluster loses its last node.
+    is lowest, if it is negative. This is the exact change of :math:`J`, and of the distortion of weighted kernel k-means
+    (:func:`~torch_gic.coarsening.soft.cut_affinity`). It is the E-step of one node, followed by the M-step of both clusters.
+
+    In each iteration, pairs :math:`(a, b)` of clusters are selected, best first, such that no two pairs share a cluster. For
+    each pair, the nodes that prefer to move from :math:`a` to :math:`b` are sorted, best first. The first of them move: as
+    many as lower :math:`J` the most together. The sum of their changes is an upper bound if some of them are neighbours, so
+    :math:`J` never rises. No cluster loses its last node.
 
     Args:
         graph (UndirectedGraph): The graphs.
         node_weight (torch.Tensor): The weight :math:`w_i > 0` of each node.
         rank (torch.Tensor): The rank of each node in its graph, by which ties are broken.
-        ptr (torch.Tensor): Where the nodes of each graph begin, which stand side by side, and end.
+        ptr (torch.Tensor): Where the nodes of each graph begin and end. They stand side by side.
         offset (torch.Tensor): Where the clusters of each graph begin, and end.
         cluster (torch.Tensor): The cluster of each node at the start.
-        num_iterations (int): The highest number of iterations; it ends earlier when nothing changes any more.
-        most_together (int, optional): How many nodes may go from one cluster to another in one iteration.
-        rounding (float, optional): Relative errors that decide nothing.
+        num_iterations (int): The largest number of iterations. It ends earlier when nothing changes.
+        most_together (int, optional): The largest number of nodes that move from one cluster to another per iteration.
+        rounding (float, optional): The relative difference up to which numbers count as equal.
 
     Shapes:
         - **output:** the cluster of each node :math:`(|\mathcal{V}|)`
@@ -108,7 +109,7 @@ def _move(
     most_together: int,
     rounding: float,
 ) -> Tensor:
-    """Selects the moves to apply, of the nodes that wish to move, and applies them."""
+    """Selects the moves to apply, among the nodes that prefer to move, and applies them."""
     # A pair of clusters is served if its best wish is the best of both, among all wishes to and from them.
     node, nowhere = torch.arange(cluster.numel(), device=cluster.device), cluster.numel()
     both = torch.cat([cluster, to])

@@ -1,4 +1,4 @@
-"""Nodes side by side with those of the same graph, for a batch vector in any order."""
+"""An order in which the nodes of each graph stand side by side, for a batch vector in any order."""
 
 from __future__ import annotations
 

@@ -14,16 +14,16 @@ NUM_REFINEMENTS = 8  # ties at three steps were often none at four; what is left
 def structural_rank(
     graph: UndirectedGraph, influence: Tensor, batch: Tensor, num_refinements: int = NUM_REFINEMENTS
 ) -> Tensor:
-    r"""Ranks the nodes of each graph by what they are: influence, neighbours, neighbours of neighbours.
+    r"""Ranks the nodes of each graph by their influence, their neighbours, the neighbours of these, and so on.
 
-    Coarsening breaks ties by this rank, so that renumbering the nodes of a graph renumbers the result and does nothing
-    else, but for nodes that colour refinement (Weisfeiler and Leman, 1968) cannot tell apart.
+    Coarsening breaks ties by this rank. So another numbering of the nodes gives the same clusters. The exception are nodes
+    that colour refinement (Weisfeiler and Leman, 1968) cannot tell apart.
 
     Args:
         graph (UndirectedGraph): The graphs.
         influence (torch.Tensor): The influence of each node.
         batch (torch.Tensor): The graph of each node, sorted.
-        num_refinements (int, optional): How many steps away neighbours are looked at. (default: :obj:`8`)
+        num_refinements (int, optional): The number of steps up to which neighbours count. (default: :obj:`8`)
 
     Shapes:
         - **output:** ranks :math:`(|\mathcal{V}|)`, from 0 in each graph

@@ -1,4 +1,4 @@
-"""What becomes of the features of the nodes in a cluster."""
+"""The features of a cluster."""
 
 from __future__ import annotations
 

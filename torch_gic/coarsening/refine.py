@@ -1,4 +1,4 @@
-"""Stage 4 for clusters of bounded size, refining: groups of nodes move between clusters, then nodes."""
+"""Stage 4 for clusters of bounded size, refining: groups of nodes move between clusters, then single nodes."""
 
 from __future__ import annotations
 
@@ -30,27 +30,30 @@ def refine_clusters(
 ) -> Tensor:
     r"""Lowers the weight of the edges between clusters of at most :obj:`max_size` nodes.
 
-    In each cycle, nodes of the same cluster join to groups, along their strongest links per node of the group: first to groups
-    of at most 3 nodes, these to groups of at most 9, and so on up to half of :obj:`max_size` (multilevel refinement: Karypis
-    and Kumar, 1998). Then the largest groups move, those inside them, and at last nodes. One after the other goes to the
-    cluster with room to which it has the strongest links, if these are stronger than those to its own, or as strong and the
-    cluster stays smaller. No cluster loses its last group. In the next cycle nodes come in another order, by a hash of their
-    ranks, and form other groups.
+    This is multilevel refinement (Karypis and Kumar, 1998), in cycles:
 
-    Weights are whole numbers here, so that sums are the same in any order. What follows is plain Python: each move has to
+    1. Nodes of the same cluster join to groups, along their strongest links per node of the group. First groups have at most
+       3 nodes, then at most 9, and so on up to half of :obj:`max_size`.
+    2. The largest groups move first, then the groups inside them, and single nodes last. They move one after the other.
+
+    A group moves to the cluster with room to which it has the strongest links. These must be stronger than those to its own
+    cluster, or as strong if the other cluster stays smaller. No cluster loses its last group. In the next cycle, nodes come in
+    another order, by a hash of their ranks, and form other groups.
+
+    Weights are whole numbers here, so sums are the same in any order. The reference is plain Python, since each move has to
     see those before it.
 
     Args:
         graph (UndirectedGraph): The graphs.
         rank (torch.Tensor): The rank of each node in its graph, by which ties are broken.
-        ptr (torch.Tensor): Where the nodes of each graph begin, which stand side by side, and end.
+        ptr (torch.Tensor): Where the nodes of each graph begin and end. They stand side by side.
         offset (torch.Tensor): Where the clusters of each graph begin, and end.
         cluster (torch.Tensor): The cluster of each node at the start.
-        num_iterations (int): How often each node may move; each cycle takes :obj:`num_passes` of them. It ends earlier when
-            a cycle changes nothing.
+        num_iterations (int): The largest number of passes, in which each node may move once. A cycle has :obj:`num_passes` of
+            them. It ends earlier when a cycle changes nothing.
         max_size (int): The number of nodes up to which a cluster takes others.
-        num_passes (int, optional): How often groups of a size may move in a cycle. (default: :obj:`4`)
-        growth (int, optional): How many times as large groups may be at the next level. (default: :obj:`3`)
+        num_passes (int, optional): The number of passes over the groups of one size per cycle. (default: :obj:`4`)
+        growth (int, optional): The factor by which groups may be larger at the next level. (default: :obj:`3`)
 
     Shapes:
         - **output:** the cluster of each node :math:`(|\mathcal{V}|)`

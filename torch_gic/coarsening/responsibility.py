@@ -1,4 +1,4 @@
-"""How sure the mixture is of a cluster: the way by which a gradient reaches the weights of the nodes."""
+"""How sure the mixture is of a cluster. By this, a gradient reaches the weights of the nodes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ OPS.define(f"responsibility_backward(Tensor grad, {OPERANDS}) -> Tensor")
 def responsibility(
     graph: UndirectedGraph, node_weight: Tensor, ptr: Tensor, offset: Tensor, cluster: Tensor, beta: Tensor
 ) -> Tensor:
-    r"""The responsibility of the cluster :math:`a` of each node :math:`i` for it, in one more E-step with the kernel of the
-    cut (:func:`~torch_gic.coarsening.soft.cut_affinity`). A node chooses between its own cluster and those of its
+    r"""For each node :math:`i`, the responsibility of its cluster :math:`a`, in one more E-step with the kernel of the cut
+    (:func:`~torch_gic.coarsening.soft.cut_affinity`). A node chooses between its own cluster and those of its
     neighbours, so time and memory are linear in the edges. In that kernel, the responsibilities are
 
     .. math::
         p_{ic} = \mathrm{softmax}_c \Bigl( \log |\mathcal{V}_c| + \frac{\beta}{s_c} \Bigl( \mathrm{links}(i, c)
         + w_i \frac{\mathrm{cut}_c}{2 s_c} - \lambda w_i + [c = a] (2 \lambda w_i - d_i) \Bigr) \Bigr),
-        \qquad \lambda = \max_i d_i / w_i,
 
-    where :math:`d_i` and :math:`\mathrm{links}(i, c)` leave out a loop of :math:`i`, but for the constant :math:`\lambda`.
+        \lambda = \max_i d_i / w_i,
+
+    where :math:`d_i` and :math:`\mathrm{links}(i, c)` leave out a self-loop of :math:`i`, except in :math:`\lambda`.
 
     Args:
         graph (UndirectedGraph): The graphs.
         node_weight (torch.Tensor): The weight :math:`w_i > 0` of each node, in which the result is differentiable.
-        ptr (torch.Tensor): Where the nodes of each graph begin, which stand side by side, and end.
+        ptr (torch.Tensor): Where the nodes of each graph begin and end. They stand side by side.
         offset (torch.Tensor): Where the clusters of each graph begin, and end.
         cluster (torch.Tensor): The cluster of each node.
         beta (torch.Tensor): The precision :math:`\beta` of each graph.

@@ -31,7 +31,7 @@ OPS.define(
 
 
 class Coarsening(NamedTuple):
-    """Which cluster each node goes to, and what that was found from."""
+    """The cluster of each node, and what the gradient needs."""
 
     cluster: Tensor  # of each node
     batch: Tensor  # the graph of each cluster
@@ -54,15 +54,15 @@ def coarsen(
     by_degree: bool = True,
     start: Tensor | None = None,
 ) -> Coarsening:
-    r"""Clusters the nodes of each graph such that the weighted cut is low, in five stages:
+    r"""Clusters the nodes of each graph with a low weighted cut, in five stages:
 
     1. the undirected graph (:func:`undirected_graph`), and the weights :math:`w_i = h_i d_i` of its nodes
        (:func:`node_volume`),
     2. the ranks of its nodes, which break ties (:func:`structural_rank`),
     3. merging of nodes to clusters (:func:`merge_clusters`),
-    4. moving of nodes between clusters (:func:`move_nodes`); with a largest size, :func:`fill_clusters` and
-       :func:`refine_clusters` in its place,
-    5. and this function, which selects the numbers of clusters and returns what the gradient needs.
+    4. moving of nodes between clusters (:func:`move_nodes`), or with :obj:`max_size` :func:`fill_clusters` and
+       :func:`refine_clusters`,
+    5. this function, which selects the numbers of clusters and returns what the gradient needs.
 
     Args:
         edge_index (torch.Tensor): The edges.
@@ -70,10 +70,10 @@ def coarsen(
         influence (torch.Tensor): The influence :math:`h_i > 0` of each node.
         batch (torch.Tensor): The graph of each node, sorted.
         num_graphs (int): The number of graphs.
-        ratio (float or int): The share of nodes that clusters are, rounded up, or their number per graph.
-        num_iterations (int): The highest number of iterations of moving.
-        max_size (int, optional): The largest number of nodes per cluster; 0: any. (default: :obj:`0`)
-        by_degree (bool, optional): Whether :math:`w_i = h_i d_i`, else :math:`w_i = h_i`. (default: :obj:`True`)
+        ratio (float or int): As a float, the number of clusters per node, rounded up. As an int, their number per graph.
+        num_iterations (int): The largest number of iterations of moving.
+        max_size (int, optional): The largest number of nodes per cluster. 0 means any. (default: :obj:`0`)
+        by_degree (bool, optional): Whether :math:`w_i = h_i d_i`, or else :math:`w_i = h_i`. (default: :obj:`True`)
         start (torch.Tensor, optional): The clusters to start from, in place of merging.
 
     Shapes:

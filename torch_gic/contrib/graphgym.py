@@ -1,8 +1,8 @@
 """The layer and the network in PyG's GraphGym. Importing this module registers them.
 
-In a configuration, ``gnn.layer_type: gicconv`` takes :class:`~torch_gic.GICConv` in GraphGym's own network, and
-``model.type: gic`` takes :class:`~torch_gic.GIC` as a whole. Their settings are in the section ``gic``. Needs yacs and
-pytorch-lightning, as GraphGym does.
+In a configuration, ``gnn.layer_type: gicconv`` puts :class:`~torch_gic.GICConv` into GraphGym's own network.
+``model.type: gic`` is the whole network :class:`~torch_gic.GIC`. Their settings are in the section ``gic``. GraphGym needs
+yacs and pytorch-lightning.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ OPS.define("describe_backward(Tensor grad, Tensor encoding, Tensor mass, Tensor 
 
 
 def describe(encoding: Tensor, mass: Tensor, sigma: Tensor) -> Tensor:
-    r"""The members of each field, component by component: their number, their mean and their spread
+    r"""Describes the members of each field per component: their number, their mean and their spread
 
     .. math::
         \mathbf{y}_{ikc} = \Bigl[ \ln \Bigl( 1 + \sum_j Q_{jc} \Bigr) \, \Big\Vert \,
@@ -32,10 +32,13 @@ def describe(encoding: Tensor, mass: Tensor, sigma: Tensor) -> Tensor:
         \qquad
         \mathbf{z}_{jc} = (\mathbf{x}_j - \mu_c) / \sigma_c.
 
-    These are the gradients of :func:`~torch_gic.encoding.gaussian_encode` in units of the deviation, for each unit of mass: a
-    field of many members gives numbers of the same size as one of few. In the gradient to the deviations, 1 is taken from the
-    square of each member, whatever its weight; here it has the weight too. The second part of :math:`m` draws components with
-    few members to zero, the third one those with tiny weights. An empty field gives zeros.
+    The mean and the spread are the gradients of :func:`~torch_gic.encoding.gaussian_encode`, in units of the deviation and per
+    unit of mass :math:`m`. So fields of many and of few members give numbers of the same size. The spread differs from the
+    gradient with respect to :math:`\sigma_c` in one respect. There, 1 is subtracted from the weighted square of each member.
+    Here, the 1 has the weight too.
+
+    The second term of :math:`m` draws components with few members to zero, and the third one those with tiny weights. An empty
+    field gives zeros.
 
     Args:
         encoding (torch.Tensor): The gradients.

@@ -1,4 +1,4 @@
-"""Which component a field member belongs to: the only responsibilities there are."""
+"""The responsibilities: to which component a field member belongs."""
 
 from __future__ import annotations
 

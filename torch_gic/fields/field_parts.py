@@ -1,4 +1,4 @@
-"""Parts of receptive fields: those that some nodes depend on, and one batch of nodes after the other."""
+"""Parts of receptive fields: those that some nodes depend on, and those of one batch of nodes after the other."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from torch_gic.fields.fields import Fields
 
 
 def trim_fields(fields: Fields, num_seeds: int, num_layers: int) -> list[Fields]:
-    """What each of several layers has to compute for the first :obj:`num_seeds` nodes: fields of the first nodes, whose
-    members are the first nodes too. The first layer comes first.
+    """The fields that each layer needs for the output of the first :obj:`num_seeds` nodes. The first layer comes first.
 
-    Loaders number nodes by their distance to the seeds. Then the first nodes, up to the last that is in a needed field, are
-    hardly more than the needed ones; in any other order nothing is wrong, only less is saved.
+    A layer computes the first nodes, up to the last one that the next layer needs. Loaders number nodes by their distance to
+    the seeds, so these are hardly more nodes than needed. In any other order the result is the same, but less is saved.
     """
     steps: list[Fields] = []
     for _ in range(num_layers):
@@ -28,8 +27,8 @@ def trim_fields(fields: Fields, num_seeds: int, num_layers: int) -> list[Fields]
 
 
 def split_fields(fields: Fields, batch_size: int) -> Iterator[tuple[int, int, Tensor, Fields]]:
-    """One batch of nodes after the other: the first node, the one behind the last, the members of their fields, and these
-    fields with members and nodes numbered by their place in the batch."""
+    """Splits fields by batches of nodes. For each batch, yields its first node, the node after its last one, the members of
+    its fields, and these fields. In them, members and nodes are numbered by their place in the batch."""
     for start in range(0, max(fields.num_nodes, 1), batch_size):  # of no nodes, one empty batch
         end = min(start + batch_size, fields.num_nodes)
         first, last = fields.rowptr[[start, end]].tolist()

@@ -16,19 +16,22 @@ KEYS = ("index", "weight", "count", "edge_index", "settings")
 class Fields:
     r"""The receptive fields of all nodes and scales, made once by :func:`~torch_gic.receptive_fields`.
 
-    Every layer can use them. The entries of node :math:`i` are those from ``rowptr[i]`` up to ``rowptr[i + 1]``: sorted,
-    checked, and not looked at again. A layer refuses fields of another graph, and those made with settings other than its own.
+    All layers with the same settings can share them. A layer refuses fields of another graph, and fields made with settings
+    other than its own.
 
-    In a :class:`~torch_geometric.data.Data` object they are kept as a dictionary (:meth:`to_dict`), which PyG's loaders join,
-    and which every layer takes as :obj:`fields=data.fields`.
+    An entry says that node :math:`j` is in the field of node :math:`i`. The entries of node :math:`i` are those from
+    ``rowptr[i]`` up to ``rowptr[i + 1]``.
+
+    In a :class:`~torch_geometric.data.Data` object, fields are a dictionary (:meth:`to_dict`). PyG's loaders join such
+    dictionaries, and every layer takes them as :obj:`fields=data.fields`.
 
     Args:
         index (torch.Tensor): Row 0 the member :math:`j`, row 1 the node :math:`i` of each entry, sorted by node.
-        weight (torch.Tensor): The weight :math:`a_{ijk}` of each entry in each scale; zero: not in the field.
+        weight (torch.Tensor): The weight :math:`a_{ijk}` of each entry in each scale. Zero means: not in the field.
         rowptr (torch.Tensor): Where the entries of each node begin.
-        num_sources (int): The number of nodes that may be members: all, or in a bipartite graph the sources.
-        edge_index (torch.Tensor, optional): The edges of the graph. :obj:`None`: not known. (default: :obj:`None`)
-        settings (str, optional): What the fields were made with. :obj:`None`: not known. (default: :obj:`None`)
+        num_sources (int): The number of nodes that may be members: all nodes, or the sources of a bipartite graph.
+        edge_index (torch.Tensor, optional): The edges of the graph, if known. (default: :obj:`None`)
+        settings (str, optional): The settings that the fields were made with, if known. (default: :obj:`None`)
 
     Shapes:
         - **input:** entries :math:`(2, E)`, weights :math:`(E, K)`, pointers :math:`(N + 1)`
@@ -62,7 +65,7 @@ class Fields:
 
     @classmethod
     def of(cls, given: Any, size: tuple[int, int]) -> Fields:
-        """Whatever a layer takes as ``fields``: the object itself, its dictionary, or a pair of tensors."""
+        """Converts what a layer takes as ``fields``: the object itself, its dictionary, or a pair of tensors."""
         if isinstance(given, Mapping):
             return cls.from_dict(given)
         if isinstance(given, tuple | list) and len(given) == 2:
@@ -74,7 +77,10 @@ class Fields:
 
     @classmethod
     def from_pair(cls, index: Any, weight: Any, size: tuple[int, int]) -> Fields:
-        """Of plain tensors, in any order: checked, and sorted by node if they are not; ``size`` sources and nodes."""
+        """Makes fields from plain tensors in any order: checks them, and sorts them by node.
+
+        ``size`` is the number of sources and of nodes.
+        """
         if not isinstance(index, Tensor) or not isinstance(weight, Tensor):
             kinds = f"{type(index).__name__}, {type(weight).__name__}"
             raise TypeError(f"Expected 'fields' to be a pair of tensors (index, weight) (got {kinds})")
@@ -102,7 +108,7 @@ class Fields:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Fields:
-        """Of :meth:`to_dict`, also when a loader has joined those of several graphs."""
+        """Makes fields from the dictionary of :meth:`to_dict`, also after a loader has joined several."""
         if set(fields) != set(KEYS):
             raise ValueError(f"Expected 'fields' to have the keys {KEYS} of Fields.to_dict (got {tuple(fields)})")
         count, settings = fields["count"], fields["settings"]
@@ -116,14 +122,14 @@ class Fields:
         return cls(fields["index"], fields["weight"], rowptr, count.numel(), edge_index, next(iter(settings), None))
 
     def to_dict(self) -> dict[str, Any]:
-        """What PyG's loaders can join: the number of entries of each node stands in place of pointers."""
+        """Makes a dictionary that PyG's loaders can join. It has the number of entries per node in place of pointers."""
         if self.edge_index is None or self.settings is None:
             raise ValueError("Expected fields made by 'receptive_fields' or 'bipartite_fields' (got those of plain tensors)")
         values = (self.index, self.weight, self.rowptr.diff(), self.edge_index, self.settings)
         return dict(zip(KEYS, values, strict=True))
 
     def to(self, *args: Any, **kwargs: Any) -> Fields:
-        """All tensors on another device."""
+        """Moves all tensors to another device."""
         index, weight, rowptr = (value.to(*args, **kwargs) for value in (self.index, self.weight, self.rowptr))
         edge_index = None if self.edge_index is None else self.edge_index.to(*args, **kwargs)
         return replace(self, index=index, weight=weight, rowptr=rowptr, edge_index=edge_index)

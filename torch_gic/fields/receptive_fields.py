@@ -1,4 +1,4 @@
-"""Multi-scale receptive fields: the normalised powers of the adjacency on one shared support."""
+"""Multi-scale receptive fields: the normalised powers of the adjacency, on one shared list of pairs."""
 
 from __future__ import annotations
 
@@ -22,42 +22,43 @@ def receptive_fields(
     max_neighbors: int | None = None,
     walk_count: Tensor | None = None,
 ) -> Fields:
-    r"""The multi-scale receptive fields of every node, "Multi-Scale Receptive Fields" and Definition 2 of the
+    r"""Computes the multi-scale receptive fields of every node, as in Definition 2 of the
     `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
 
     .. math::
         \tilde{\mathbf{A}}_k = \mathbf{A}^k \, \mathrm{diag}(\mathbf{A}^k \mathbf{1})^{-1}, \qquad k = 1, \ldots, K,
 
     where :math:`A_{ij}` is the weight of the edge from :math:`j` to :math:`i`. Parallel edges add up. All scales share
-    one list of pairs; a weight of zero says that the pair is not in the field of that scale.
+    one list of pairs. A weight of zero means that the pair is not in the field of that scale.
 
-    The recursion :math:`\tilde{\mathbf{A}}_k = \tilde{\mathbf{A}}_{k-1} \mathbf{T}_k` with
+    No power is formed. The matrices come from the recursion
+    :math:`\tilde{\mathbf{A}}_k = \tilde{\mathbf{A}}_{k-1} \mathbf{T}_k` with
     :math:`\mathbf{T}_k = \mathrm{diag}(\mathbf{d}_{k-1}) \, \mathbf{A} \, \mathrm{diag}(\mathbf{d}_k)^{-1}` and
-    :math:`\mathbf{d}_k = \mathbf{A}^k \mathbf{1}` never forms a power itself: on an undirected graph all its numbers lie
-    in :math:`[0, 1]` however large the weights are. On a directed graph, 1 stands for :math:`d_{kj}` where no walk of
-    :math:`k` steps ends in :math:`j`. The recursion runs in float64 and is differentiable in :obj:`edge_weight`.
+    :math:`\mathbf{d}_k = \mathbf{A}^k \mathbf{1}`. On an undirected graph all its numbers lie in :math:`[0, 1]`, however
+    large the weights are. On a directed graph, 1 stands for :math:`d_{kj}` where no walk of :math:`k` steps ends in
+    :math:`j`. The recursion runs in float64 and is differentiable in :obj:`edge_weight`.
 
     Args:
         edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
         edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
         num_nodes (int, optional): The number of nodes. (default: inferred)
-        batch (torch.Tensor, optional): The graph of each node; edges between graphs are an error.
+        batch (torch.Tensor, optional): The graph of each node. An edge between graphs is then an error.
             (default: :obj:`None`)
         num_scales (int, optional): The number of scales :math:`K`. (default: :obj:`1`)
         add_self_loops (bool, optional): Whether to add 1 to every :math:`A_{ii}`, so that each node is in its own field, as in
             the paper. (default: :obj:`False`)
-        max_neighbors (int, optional): At most this many pairs per node, the strongest by the sum of their weights over
-            the scales. Walks then follow, from each node, only its :obj:`max_neighbors` strongest edges and keep as
-            many strongest ends after every step: the cost is linear in what is kept. The normalisers :math:`d_k` stay
-            those of the full graph, so a kept weight is never above the exact one and equals it wherever no walk was
-            cut. Ties go to the lower node number. (default: :obj:`None`)
-        walk_count (torch.Tensor, optional): The normalisers :math:`d_k` to divide by instead, in each scale, for a sample of
-            a larger graph: those of its nodes in that graph (:func:`~torch_gic.walk_counts`). Without them, a node whose
-            edges were not sampled counts as one without edges, and weighs far too much. (default: :obj:`None`)
+        max_neighbors (int, optional): The largest number of pairs per node. Those of the largest weight, summed over the
+            scales, are kept. Walks then follow only as many edges from each node, the heaviest, and keep as many ends
+            after every step, so the cost is linear in what is kept. The normalisers :math:`d_k` stay those of the full
+            graph. So a kept weight is never above the exact one, and equals it where no walk was cut. Ties go to the
+            lower node number. (default: :obj:`None`)
+        walk_count (torch.Tensor, optional): The normalisers :math:`d_k` of each node in each scale. For a sample of a larger
+            graph, pass those of that graph (:func:`~torch_gic.walk_counts`). Otherwise a node whose edges were not sampled
+            counts as one without edges, and its weight is far too large. (default: computed)
 
     Returns:
-        The :class:`~torch_gic.Fields`: their ``index`` (row 0: neighbour :math:`j`, row 1: node :math:`i`, sorted by
-        :math:`i`, then :math:`j`) and ``weight``, the weights :math:`(\tilde{A}_k)_{ij}`.
+        The :class:`~torch_gic.Fields`. Their ``index`` holds neighbours :math:`j` in row 0 and nodes :math:`i` in row 1,
+        sorted by :math:`i`, then :math:`j`. Their ``weight`` holds :math:`(\tilde{A}_k)_{ij}`.
 
     Shapes:
         - **input:** edge indices :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` *(optional)*,

@@ -1,4 +1,4 @@
-"""The normalisers of receptive fields: what a sample of a graph cannot know, and has to be told."""
+"""The normalisers of receptive fields, which cannot be computed from a sample of a graph."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def walk_counts(
     r"""The normalisers :math:`\mathbf{d}_k = \mathbf{A}^k \mathbf{1}` of :func:`~torch_gic.receptive_fields`: the number of
     walks of :math:`k` steps that end in each node, weighted.
 
-    Compute them once on a graph, keep them with its nodes, and give those of a sample to
-    :obj:`receptive_fields(..., walk_count=...)`. Linear in the edges, in float64, in which at most weights beyond
-    :math:`10^{40}` overflow for seven scales.
+    Compute them once on a graph and store them with its nodes. For a sample of the graph, pass those of its nodes to
+    :obj:`receptive_fields(..., walk_count=...)`. The cost is linear in the edges. Numbers are float64: with seven scales, only
+    weights beyond :math:`10^{40}` overflow.
 
     Args:
         edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.

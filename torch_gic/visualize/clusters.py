@@ -29,12 +29,12 @@ MAX_NUMBERED = 150  # nodes: more numbers than that cannot be read
 
 
 def plot_clusters(edge_index: Tensor | SparseTensor, cluster: Tensor, pos: Tensor | None = None, ax: Any = None) -> Axes:
-    r"""Draws a graph whose nodes have the colour and number of their cluster. Edges between clusters are dashed.
+    r"""Draws a graph, each node in the colour and with the number of its cluster. Edges between clusters are dashed.
 
     Args:
         edge_index (torch.Tensor or SparseTensor): The edges.
-        cluster (torch.Tensor): The cluster of each node: from :func:`~torch_gic.cluster`, or :obj:`out.select.cluster_index`
-            of :class:`~torch_gic.VIGMMPool`.
+        cluster (torch.Tensor): The cluster of each node, from :func:`~torch_gic.cluster`, or
+            :obj:`out.select.cluster_index` of :class:`~torch_gic.VIGMMPool`.
         pos (torch.Tensor, optional): Where to draw each node, ``[num_nodes, 2]``. (default: a spring layout, by networkx)
         ax (matplotlib.axes.Axes, optional): Where to draw. (default: a new figure)
 

@@ -33,17 +33,20 @@ def plot_components(
 ) -> Axes:
     r"""Draws which component of a layer is responsible for which node, over two features or over positions.
 
-    The colour of a node mixes those of the components, by their responsibilities :math:`Q_{jc}`, averaged over the fields that
-    the node is in. The greyer, the less decided. A cross marks the mean of the nodes, weighted by the responsibilities of a
-    component, and an ellipse one standard deviation around it. If the layer has no other features than the two that are
-    drawn, the ground is coloured in the same way. The layer is looked at in evaluation mode.
+    - **Colours.** Each component has a colour. The colour of a node mixes them by the responsibilities :math:`Q_{jc}`,
+      averaged over the fields that contain the node. A greyish node is shared by several components.
+    - **Crosses and ellipses.** A cross marks the mean of the nodes, weighted by the responsibilities of a component. The
+      ellipse around it is one standard deviation.
+    - **Background.** If the layer has exactly two features, and these are drawn, the background is coloured in the same way.
+
+    The layer is evaluated in evaluation mode.
 
     Args:
         conv (GICConv): The layer.
         x (torch.Tensor): Its input.
         edge_index (torch.Tensor or SparseTensor): The edges.
         edge_weight (torch.Tensor, optional): Their weights. (default: ones)
-        pos (torch.Tensor, optional): Two numbers per node, where to draw it: positions, or any two features, as in
+        pos (torch.Tensor, optional): Where to draw each node, as two numbers per node: positions, or any two features, as in
             :obj:`x[:, [3, 5]]`. (default: the first two features)
         scale (int, optional): The scale :math:`k`, from 1 on. (default: :obj:`1`)
         ax (matplotlib.axes.Axes, optional): Where to draw. (default: a new figure)

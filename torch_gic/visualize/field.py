@@ -21,13 +21,13 @@ MAX_WHOLE = 300  # nodes: a field in a larger graph is drawn without the rest of
 def plot_field(
     fields: Fields | Mapping[str, Any], node: int, scale: int = 1, pos: Tensor | None = None, ax: Any = None
 ) -> Axes:
-    r"""Draws the receptive field of one node: the darker a member, the larger its weight :math:`a_{ijk}`.
+    r"""Draws the receptive field of one node. Members with a larger weight :math:`a_{ijk}` are darker.
 
-    The node itself has a red ring. Nodes outside the field are white. Of a graph with more than 300 nodes, only those in the
-    field of any scale are drawn.
+    The node itself has a red ring. Nodes outside the field are white. In a graph with more than 300 nodes, only the members of
+    the field, in any scale, are drawn.
 
     Args:
-        fields (Fields): Those of :func:`~torch_gic.receptive_fields` or of :obj:`conv.fields`, or :obj:`data.fields`.
+        fields (Fields): The fields, from :func:`~torch_gic.receptive_fields` or :obj:`conv.fields`, or :obj:`data.fields`.
         node (int): The node :math:`i`.
         scale (int, optional): The scale :math:`k`, from 1 on. (default: :obj:`1`)
         pos (torch.Tensor, optional): Where to draw each node, ``[num_nodes, 2]``. (default: a spring layout, by networkx)

@@ -40,8 +40,9 @@ def cut_affinity(graph: UndirectedGraph, node_weight: Tensor, batch: Tensor, num
         = \mathrm{const} + \sum_c \frac{\mathrm{links}(\mathcal{V}_c, \mathcal{V} \setminus \mathcal{V}_c)}{w(\mathcal{V}_c)}
 
     (Dhillon, Guan and Kulis, "Weighted Graph Cuts without Eigenvectors", 2007; derived in ``docs/coarsening.md``). The
-    shift :math:`\lambda` adds the same to every partition. At :math:`\lambda = 2 \max_i d_i / w_i`, taken in each graph,
-    :math:`\mathbf{K}` is positive semidefinite, so vectors :math:`\phi(v_i)` exist and no iteration of EM is a step back.
+    shift :math:`\lambda` adds the same to every partition. With :math:`\lambda = 2 \max_i d_i / w_i`, per graph,
+    :math:`\mathbf{K}` is positive semidefinite. So vectors :math:`\phi(v_i)` exist, and no iteration of EM lowers the
+    likelihood.
     """
     shift = scatter((graph.degree / node_weight).detach(), batch, dim_size=num_graphs, reduce="max")
     row, rowptr, col, weight, loop = _split(graph)

@@ -13,17 +13,19 @@ from torch_gic.nn.conv.gaussian_filter import GaussianFilter
 
 
 class GaussianAggregation(Aggregation):
-    r"""The filter of :class:`~torch_gic.GICConv` for any sets of vectors, each member at weight 1 or at a given weight
+    r"""Aggregates sets of vectors by the filter of :class:`~torch_gic.GICConv`
 
     .. math::
-        \mathrm{aggr}(\mathcal{X}) = \mathbf{b} + \sum_{c=1}^C \mathbf{W}_c \,
-        \Bigl[ \ln (1 + n_c) \, \Big\Vert \, \frac{\sigma_c}{m_c} \frac{\partial \zeta}{\partial \mu_c} \, \Big\Vert \,
-        \frac{\sigma_c}{m_c} \frac{\partial \zeta}{\partial \sigma_c} \Bigr], \qquad
-        \zeta = \sum_{\mathbf{x}_j \in \mathcal{X}} \ln \sum_{c=1}^C \pi_c \,
-        \mathcal{N} \Bigl( \mathbf{v}_j; \mu_c, \frac{\mathrm{diag}(\sigma_c^2)}{a_j} \Bigr), \qquad
-        \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \mathbf{x}_j).
+        \mathrm{aggr}(\mathcal{X}) = \mathbf{b} + \sum_{c=1}^C \mathbf{W}_c \, \mathrm{describe}_c
+        \bigl( \{ (\mathbf{v}_j, a_j) : \mathbf{x}_j \in \mathcal{X} \} \bigr),
 
-    It can be the :obj:`aggr` of a PyG layer, as in :obj:`SAGEConv(16, 32, aggr=GaussianAggregation(16))`, or read out
+        \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_j / \mathbf{s}).
+
+    :math:`\mathrm{describe}` tells how the members of a set are distributed over a learnt mixture of Gaussians: how many
+    belong to each component, where they are, and how they spread (:func:`~torch_gic.encoding.describe`). :math:`a_j` is the
+    weight of a member. :class:`~torch_gic.GICConv` explains the other symbols.
+
+    Use it as the :obj:`aggr` of a PyG layer, as in :obj:`SAGEConv(16, 32, aggr=GaussianAggregation(16))`, or as a readout of
     graphs, as in :obj:`aggr(x, batch)`. An empty set gives :math:`\mathbf{b}`.
 
     Args:
@@ -82,8 +84,8 @@ class GaussianAggregation(Aggregation):
             index (torch.Tensor, optional): The set of each member. (default: :obj:`None`)
             ptr (torch.Tensor, optional): The boundaries of the sets, in place of :obj:`index`. (default: :obj:`None`)
             dim_size (int, optional): The number of sets. (default: inferred)
-            dim (int, optional): The dimension of the members, which has to be the first of two. (default: :obj:`-2`)
-            weight (torch.Tensor, optional): The weight :math:`a_j` of each member, non-negative; zero leaves it out.
+            dim (int, optional): The dimension of the members. It must be the first of two. (default: :obj:`-2`)
+            weight (torch.Tensor, optional): The weight :math:`a_j` of each member, non-negative. Zero leaves a member out.
                 (default: ones)
         """
         self.assert_two_dimensional_input(x, dim)

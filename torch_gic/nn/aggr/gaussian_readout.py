@@ -21,9 +21,8 @@ class GaussianReadout(torch.nn.Module):
         \max_i \mathbf{x}_i \, \Vert \, \frac{1}{m} \sum_i \mathbf{x}_i \, \Vert \,
         \mathrm{ReLU} \bigl( \mathrm{BatchNorm} ( \mathrm{GaussianAggregation}(\{ \mathbf{x}_i \}) ) \bigr),
 
-    the last softly bounded, so that a graph unlike all others cannot take over.
-    A maximum over clusters that cut few edges repeats what the convolution before it has seen. How features are
-    distributed over the graph at each level is what it would lose.
+    where :math:`\mathrm{BatchNorm}` is softly bounded, so a graph unlike all others cannot dominate. The encoding tells how
+    features are distributed over the graph, which the maximum and the mean do not.
 
     Args:
         channels (int): Size of each feature vector.
@@ -49,7 +48,7 @@ class GaussianReadout(torch.nn.Module):
 
         Args:
             x (torch.Tensor): The node features.
-            batch (torch.Tensor, optional): The graph of each node. :obj:`None`: all in one.
+            batch (torch.Tensor, optional): The graph of each node. With :obj:`None`, all nodes are in one.
             batch_size (int): The number of graphs :math:`B`.
         """
         batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device) if batch is None else batch

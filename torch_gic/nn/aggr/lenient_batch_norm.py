@@ -1,4 +1,4 @@
-"""Batch normalisation that a batch of one graph does not stop."""
+"""Batch normalisation that also works for a batch of one graph."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from torch import Tensor
 
 
 class LenientBatchNorm(torch.nn.BatchNorm1d):
-    """Normalises a single row, which has no statistics of its own, by the running ones also in training.
+    """Normalises a single row by the running statistics, in training too: it has no statistics of its own.
 
-    PyG's :class:`~torch_geometric.nn.BatchNorm` with :obj:`allow_single_element=True` does so by way of the parameters of the
-    module inside, whose hooks then do not run (pruning, norms of weights, FSDP), and asks for the number of rows in
-    evaluation too, where an exported program cannot tell it.
+    PyG's :class:`~torch_geometric.nn.BatchNorm` with :obj:`allow_single_element=True` does the same, with two drawbacks. It
+    takes the parameters of the module inside, whose hooks then do not run: those of pruning, norms of weights and FSDP. It
+    also asks for the number of rows in evaluation, which an exported program does not know.
     """
 
     def forward(self, x: Tensor) -> Tensor:

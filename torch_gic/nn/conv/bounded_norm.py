@@ -1,4 +1,4 @@
-"""What a mixture sees: features of zero mean and unit variance, and none far out."""
+"""What a mixture sees: features of zero mean and unit variance, without outliers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ BOUND = 5.0
 
 
 class BoundedNorm(RunningStatistics):
-    r"""Normalises each channel over the nodes, and bounds it softly
+    r"""Normalises each channel over the nodes, and bounds the result softly
 
     .. math::
         \mathbf{z} = \frac{\mathbf{x} - \mathrm{mean}(\mathbf{x})}{\mathrm{std}(\mathbf{x})}, \qquad
         \mathbf{x}^{\prime} = \frac{\mathbf{z}}{\sqrt{1 + \mathbf{z}^2 / B^2}} \in (-B, B).
 
-    Unlike in :class:`torch.nn.BatchNorm1d`, nothing is added to the variance: the result does not depend on the unit in which
-    features are measured. Channels that are constant up to rounding give zero. The running statistics of the evaluation start
-    from the first batch, not from 0 and 1. A single node in training is normalised by them, too.
+    Unlike :class:`torch.nn.BatchNorm1d`, it adds nothing to the variance, so the unit of the features does not matter.
+    Channels that are constant up to rounding give zero. Evaluation uses running statistics, which start from the first batch
+    and not from 0 and 1. In training, they also normalise a single node.
 
     Args:
         channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.

@@ -1,4 +1,4 @@
-"""What PyG's explainers and hooks find in a layer that does not send messages edge by edge."""
+"""The edge masks of PyG's explainers, and its hooks, for layers that send no messages along edges."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MASKED = "_torch_gic_masked"  # an attribute of edges
 
 
 class ExplainableConv(MessagePassing):
-    """A layer whose edges act by their weights alone, so that a mask of edges is a factor of these weights.
+    """A layer that uses edges only by their weights. An edge mask multiplies these weights.
 
-    A pooling multiplies it into the weights of the coarse edges, which are then not masked again. There are no messages:
-    whoever registers a hook on them is told so.
+    A pooling multiplies the mask into the weights of the coarse edges, which are then not masked again. There are no messages:
+    registering a hook on them raises an error.
     """
 
     def masked_weight(self, edge_index: Tensor | SparseTensor, edge_weight: Tensor | None) -> Tensor | None:

@@ -19,26 +19,28 @@ from torch_gic.nn.conv.running_statistics import single
 
 
 class GaussianFilter(torch.nn.Module):
-    r"""A linear map of what the members of each field are like
+    r"""A linear map of the description of each field
 
     .. math::
         \mathbf{y}_i = \mathbf{b} + \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \, \mathrm{describe}_{kc}
         \bigl( \{ \mathbf{v}_j \} \bigr), \qquad
-        \mathbf{v}_j = \mathrm{norm} \bigl( \mathbf{W}_v \, \mathbf{x}_j / \mathbf{s} \bigr),
+        \mathbf{v}_j = \mathrm{norm} \bigl( \mathbf{W}_v \, \hat{\mathbf{x}}_j / \mathbf{s} \bigr).
 
-    where :math:`\mathbf{s}` are the deviations of the features, which makes their units equal, :math:`\mathrm{norm}` is
-    :class:`~torch_gic.nn.BoundedNorm`, which gives the mixture what it expects, and
-    :func:`~torch_gic.encoding.describe` has the number, mean and spread of the members of each component. Without
-    :math:`\mathbf{W}_v`, the gradients of :func:`~torch_gic.encoding.gaussian_encode` stand in its place, as in the paper.
+    :func:`~torch_gic.encoding.describe` gives the number, the mean and the spread of the members of each component.
+    :math:`\hat{\mathbf{x}}` are the features after :class:`~torch_gic.nn.OutlierClamp`. Division by their deviations
+    :math:`\mathbf{s}` makes their units equal. :math:`\mathrm{norm}` is :class:`~torch_gic.nn.BoundedNorm`.
 
-    :meth:`prepare` makes :math:`\mathbf{v}` of features, :meth:`forward` the output of :math:`\mathbf{v}`.
+    Without :math:`\mathbf{W}_v`, the filter takes the gradients of :func:`~torch_gic.encoding.gaussian_encode`, as in the
+    paper, and features are neither clamped nor normalised.
+
+    :meth:`prepare` computes :math:`\mathbf{v}` from features, and :meth:`forward` the output from :math:`\mathbf{v}`.
 
     Args:
         in_channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
         out_channels (int): Size of each output.
         num_scales (int): The number of scales :math:`K`.
         num_components (int): The number of components :math:`C` per scale.
-        hidden_channels (int, optional): Size of :math:`\mathbf{v}`. :obj:`None`: the mixture sees
+        hidden_channels (int, optional): Size of :math:`\mathbf{v}`. With :obj:`None`, the mixture sees
             :math:`\mathbf{x}` itself, as in the paper. (default: :obj:`16`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
@@ -84,12 +86,12 @@ class GaussianFilter(torch.nn.Module):
         return self.mixture.in_channels if self.projection is None else self.projection.lin.in_channels
 
     def prepare(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The features, clamped where they are far out, and what the mixture sees of them."""
+        """The features with outliers clamped, and what the mixture sees of them."""
         check_features(x, self.in_channels, self.mixture.alpha.dtype)
         return (x, x) if self.projection is None else self.projection(x)
 
     def clamp(self, x: Tensor) -> Tensor:
-        """Other features of the same kind, by the statistics so far."""
+        """Clamps other features of the same kind by the statistics so far."""
         if self.projection is None:
             return x
         clamp = self.projection.clamp
@@ -111,7 +113,7 @@ class GaussianFilter(torch.nn.Module):
 
 
 class Projection(torch.nn.Module):
-    """To what the mixture sees: features in equal units, a linear map, and a normalisation."""
+    """Makes what the mixture sees: features in equal units, a linear map, and a normalisation."""
 
     def __init__(self, in_channels: int, hidden_channels: int) -> None:
         super().__init__()

@@ -19,17 +19,18 @@ MIN_PI = 1e-4  # a component that EM leaves without nodes can still be learnt
 
 
 class GaussianMixture(torch.nn.Module):
-    r"""The mixtures :math:`\Theta_1 = \{ \pi_c, \mu_c, \sigma_c \}` of all scales, with the encoding that they induce.
+    r"""The mixtures :math:`\Theta_1 = \{ \pi_c, \mu_c, \sigma_c \}` of all scales, and the encoding of fields by them.
 
-    Held as free numbers, so that no constraint has to be kept while training: :math:`\mu` as it is,
-    :math:`\sigma = \mathrm{softplus}(\rho) + 10^{-3}`, :math:`\pi = \mathrm{softmax}(\alpha)`.
+    The parameters are free of constraints: :math:`\mu` as it is, :math:`\rho` with
+    :math:`\sigma = \mathrm{softplus}(\rho) + 10^{-3}`, and :math:`\alpha` with :math:`\pi = \mathrm{softmax}(\alpha)`.
 
     Args:
         in_channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
-        num_scales (int): The number of scales :math:`K`, a mixture each.
+        num_scales (int): The number of scales :math:`K`, with one mixture per scale.
         num_components (int): The number of components :math:`C` of each mixture.
-        describes (bool, optional): Whether the output is a description of the members of each component
-            (:func:`~torch_gic.encoding.describe`), or the gradients of Eqn. (3), as in the paper. (default: :obj:`True`)
+        describes (bool, optional): Whether the output describes the members of each component
+            (:func:`~torch_gic.encoding.describe`). If not, it holds the gradients of Eqn. (3), as in the paper.
+            (default: :obj:`True`)
 
     Shapes:
         - **input:** features :math:`(M, d)`, fields with weights :math:`(E, K)`
@@ -59,10 +60,10 @@ class GaussianMixture(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        r"""Random means, equal deviations and weights: right for features of zero mean and unit variance.
+        r"""Random means, equal deviations and equal weights, for features of zero mean and unit variance.
 
         Distances to two components differ by a sum over :math:`d` channels that grows with :math:`\sqrt{d} / \sigma^2`. With
-        :math:`\sigma = d^{1/4}`, components share what they see as much with many channels as with one.
+        :math:`\sigma = d^{1/4}`, components share nodes as much with many channels as with one.
         """
         torch.nn.init.zeros_(self.alpha)
         if not is_lazy(self.mu):
@@ -71,8 +72,10 @@ class GaussianMixture(torch.nn.Module):
 
     @torch.no_grad()
     def init_from_data(self, x: Tensor, generator: torch.Generator | None = None, num_iterations: int = 0) -> None:
-        """Means drawn from ``x`` itself, deviations from its spread in each channel (a tenth of the overall spread at
-        least: a channel that happens to be constant here need not be so in the next batch), then so many steps of EM."""
+        """Draws the means from ``x``, and takes deviations from its spread per channel. Then runs so many steps of EM.
+
+        Deviations are at least a tenth of the overall spread: a channel that is constant here may vary in the next batch.
+        """
         if self.in_channels == -1:
             self.materialize(x)
         check_at_least(num_iterations, "num_iterations", 0)
@@ -126,7 +129,7 @@ class GaussianMixture(torch.nn.Module):
 
     @property
     def out_channels(self) -> int:
-        """How many numbers come out for each component."""
+        """The number of outputs per component."""
         return 2 * self.in_channels + self.describes
 
     def forward(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> Tensor:
@@ -139,9 +142,10 @@ class GaussianMixture(torch.nn.Module):
 
     @torch.no_grad()
     def entropy(self, x: Tensor, fields: Fields, weight: Tensor | None = None) -> Tensor:
-        r"""How undecided the components are: the mean entropy of :math:`Q` in each scale over :math:`\log C`, ``[K]``.
+        r"""How equally the components share the nodes: the mean entropy of the responsibilities :math:`Q`, divided by
+        :math:`\log C`, per scale: ``[K]``.
 
-        At 1 the components are interchangeable and do nothing; at 0 each field member belongs to one.
+        At 1, all components do the same, and one would be enough. At 0, each field member belongs to one component.
         """
         log_pi, sigma = self.alpha.log_softmax(dim=-1), self.sigma
         weight = (fields.weight if weight is None else weight).to(x.dtype)

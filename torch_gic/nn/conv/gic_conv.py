@@ -29,52 +29,57 @@ class GICConv(ExplainableConv):
 
     .. math::
         \mathbf{x}^{\prime}_i = \mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i + \mathbf{b}
-        + \frac{1}{10} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \,
-        \Bigl[ \ln (1 + n_{ikc}) \, \Big\Vert \,
-        \frac{\sigma_{kc}}{m_{ikc}} \frac{\partial \zeta_{ik}}{\partial \mu_{kc}} \, \Big\Vert \,
-        \frac{\sigma_{kc}}{m_{ikc}} \frac{\partial \zeta_{ik}}{\partial \sigma_{kc}} \Bigr],
+        + \tfrac{1}{10} \sum_{k=1}^K \sum_{c=1}^C \mathbf{W}_{kc} \, \mathrm{describe}_{kc}
+        \bigl( \{ (\mathbf{v}_j, s_k a_{ijk}) \} \bigr),
 
+        \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_j / \mathbf{s}).
+
+    :math:`\mathrm{describe}` tells how the members of a field are distributed over a learnt mixture of Gaussians: how many
+    belong to each component, where they are, and how they spread (:func:`~torch_gic.encoding.describe`). These are the
+    gradients of the paper's log-likelihood
+
+    .. math::
         \zeta_{ik} = \sum_j \ln \sum_{c=1}^C \pi_{kc} \,
-        \mathcal{N} \Bigl( \mathbf{v}_j; \mu_{kc}, \frac{\mathrm{diag}(\sigma_{kc}^2)}{s_k a_{ijk}} \Bigr), \qquad
-        \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_j).
+        \mathcal{N} \Bigl( \mathbf{v}_j; \mu_{kc}, \frac{\mathrm{diag}(\sigma_{kc}^2)}{s_k a_{ijk}} \Bigr)
 
-    Each field is described by how it would change the means and deviations of a mixture: how many members each component has,
-    where they are and how they spread (:func:`~torch_gic.encoding.describe`). The mixture sees few channels. The mean
-    :math:`\bar{\mathbf{x}}_i` of the neighbours (:func:`~torch_gic.encoding.field_mean`) has all of them.
+    with respect to :math:`\mu_{kc}` and :math:`\sigma_{kc}`, per unit of weight and in units of :math:`\sigma_{kc}`.
 
-    :math:`a_{ijk}` is the weight of node :math:`j` in the :math:`k`-th receptive field of node :math:`i`
-    (:func:`~torch_gic.receptive_fields`), and :math:`s_k` a scale of these weights. The mixture sees normalised features
-    (:class:`~torch_gic.nn.BoundedNorm`), whatever their units. All else sees the features themselves, of which
-    :math:`\hat{\mathbf{x}}` only clamps what is far out (:class:`~torch_gic.nn.OutlierClamp`). The ReLU of the paper's Eqn.
-    (4) is left to the model, as in every PyG layer.
+    - :math:`a_{ijk}` is the weight of node :math:`j` in the :math:`k`-th receptive field of node :math:`i`
+      (:func:`~torch_gic.receptive_fields`). :math:`s_k` is a learnt scale of these weights.
+    - :math:`\hat{\mathbf{x}}` are the features, with outliers clamped (:class:`~torch_gic.nn.OutlierClamp`).
+      :math:`\mathbf{s}` are their standard deviations.
+    - :math:`\mathbf{v}` is what the mixture sees: a projection, normalised by :class:`~torch_gic.nn.BoundedNorm`.
+    - :math:`\bar{\mathbf{x}}_i` is the mean of the neighbours in all channels (:func:`~torch_gic.encoding.field_mean`).
 
-    .. note::
-        The paper has neither :math:`\mathbf{W}_v`, :math:`\mathbf{W}_0` nor :math:`\mathbf{W}_1`, and no scale: its layer is
-        :obj:`GICConv(..., hidden_channels=None, add_self_loops=True, scale=1.0, train_scale=False, root_weight=False)`, whose
-        filter takes the gradients of :math:`\zeta` as they are. As printed, the exponents :math:`a/2 \cdot \sum_d z_d^2` are
-        small and all components share each node equally; :meth:`entropy` says how much.
+    As in every PyG layer, the activation is left to the model: the ReLU of the paper's Eqn. (4) is not applied.
 
     .. note::
-        Between two sets of nodes, as in :func:`~torch_geometric.nn.to_hetero`, a target has one scale and no loop
-        (:func:`~torch_gic.fields.bipartite_fields`). The features of the targets enter by :math:`\mathbf{W}_0` alone.
+        The paper has no :math:`\mathbf{W}_v`, :math:`\mathbf{W}_0`, :math:`\mathbf{W}_1` and :math:`s_k`. Its layer is
+        :obj:`GICConv(..., hidden_channels=None, add_self_loops=True, scale=1.0, train_scale=False, root_weight=False)`. The
+        filter then takes the gradients of :math:`\zeta` as they are, and features are neither clamped nor normalised. Field
+        weights are small as printed, so all components share each node nearly equally: :meth:`entropy` measures it.
+
+    .. note::
+        Between two sets of nodes, as in :func:`~torch_geometric.nn.to_hetero`, there is one scale and no self-loop
+        (:func:`~torch_gic.fields.bipartite_fields`). The features of a target enter by :math:`\mathbf{W}_0` alone.
 
     Args:
         in_channels (int or tuple): Size of each input feature vector, or :obj:`-1` to take it from the first input. A tuple
-            has the sizes of sources and of targets, which are then nodes of two kinds.
+            has the sizes of sources and of targets, for nodes of two types.
         out_channels (int): Size of each output vector.
         num_components (int, optional): The number of components :math:`C` per scale. (default: :obj:`5`)
-        num_scales (int, optional): The number of scales :math:`K`: a node sees those at most :math:`K` steps away. Beyond 1,
-            bound the fields of large graphs by :obj:`max_neighbors`. (default: :obj:`1`)
-        hidden_channels (int, optional): Size of :math:`\mathbf{v}`. :obj:`None`: the mixture sees
-            :math:`\mathbf{x}` itself, as in the paper. (default: :obj:`16`)
+        num_scales (int, optional): The number of scales :math:`K`: a node sees nodes at most :math:`K` steps away. With more
+            than one, bound the fields of large graphs by :obj:`max_neighbors`. (default: :obj:`1`)
+        hidden_channels (int, optional): Size of :math:`\mathbf{v}`. With :obj:`None`, the mixture sees :math:`\mathbf{x}`
+            itself, as in the paper: nothing is clamped or normalised. (default: :obj:`16`)
         add_self_loops (bool, optional): Whether each node is in its own field, as in the paper: see
             :func:`~torch_gic.receptive_fields`. (default: :obj:`False`)
         max_neighbors (int, optional): The largest number of field members per node. (default: :obj:`None`)
         scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
         train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
         root_weight (bool, optional): Whether to add
-            :math:`\mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i`, and to weigh the many inputs of
-            the filter down beside it, to a tenth. (default: :obj:`True`)
+            :math:`\mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i`, and to multiply the rest by
+            1/10. (default: :obj:`True`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
@@ -155,15 +160,15 @@ class GICConv(ExplainableConv):
         r"""Forward pass.
 
         Args:
-            x (torch.Tensor or tuple): The node features, or those of the sources and of the targets. With
-                :obj:`fields` of its own a pair may have any number of scales.
+            x (torch.Tensor or tuple): The node features, or a pair: those of the sources and of the targets. A pair may have
+                more than one scale only if :obj:`fields` are given.
             edge_index (torch.Tensor or SparseTensor): The edges.
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
-            batch (torch.Tensor, optional): The graph of each node. The result does not depend on it: it lets the
-                layer refuse edges between graphs. (default: :obj:`None`)
-            fields (Fields, optional): Those of :func:`~torch_gic.receptive_fields`, :obj:`data.fields` of the
-                :class:`~torch_gic.ReceptiveFields` transform, or a plain pair ``(index, weight)``. Edges and their weights are
-                then not looked at. (default: :obj:`None`)
+            batch (torch.Tensor, optional): The graph of each node. The layer uses it only to refuse edges between graphs.
+                (default: :obj:`None`)
+            fields (Fields, optional): Fields made before: by :func:`~torch_gic.receptive_fields`, by the transform
+                :class:`~torch_gic.ReceptiveFields` as :obj:`data.fields`, or a plain pair ``(index, weight)``. The layer then
+                does not use the edges and their weights. (default: computed)
         """
         source, target = _pair(x)
         check_features(source, self.in_channels)  # before its size is taken for that of the graph
@@ -202,7 +207,7 @@ class GICConv(ExplainableConv):
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
     ) -> Fields:
-        """The receptive fields with the settings of this layer, which ``forward`` takes as ``fields``."""
+        """Computes the receptive fields with the settings of this layer. Pass them to ``forward`` as ``fields``."""
         source, target = _pair(x)
         if self.flow != "source_to_target":
             raise ValueError(f"Expected 'flow' to be 'source_to_target' (got {self.flow!r}); flip the edges instead")
@@ -256,9 +261,12 @@ class GICConv(ExplainableConv):
         generator: torch.Generator | None = None,
         num_iterations: int = 0,
     ) -> None:
-        r"""Starts the layer from data: statistics of the normalisation, means drawn from :math:`\mathbf{v}`, deviations from
-        its spread, and a scale :math:`s_k` with which the mean weight of a field member is 1 in every scale. After that,
-        :obj:`num_iterations` steps of EM fit the mixtures to :math:`\mathbf{v}`."""
+        r"""Sets the initial values of the layer from data.
+
+        The running statistics become those of the data. The means of the mixtures are drawn from :math:`\mathbf{v}`, and
+        their deviations are those of :math:`\mathbf{v}`. The scale :math:`s_k` makes the mean weight of a field member 1 in
+        every scale. After that, :obj:`num_iterations` steps of EM fit the mixtures to :math:`\mathbf{v}`.
+        """
         fields = self.fields(x, edge_index, edge_weight) if fields is None else self.checked(fields, x, edge_index)
         self.filter.init_from_data(x, generator, num_iterations)
         present = (fields.weight > 0).sum(dim=0).clamp(min=1)
@@ -267,9 +275,10 @@ class GICConv(ExplainableConv):
 
     @torch.no_grad()
     def entropy(self, x: Tensor, fields: Fields) -> Tensor:
-        r"""How undecided the components are: the mean entropy of :math:`Q` over :math:`\log C` in each scale, ``[K]``.
+        r"""How equally the components share the nodes: the mean entropy of the responsibilities :math:`Q`, divided by
+        :math:`\log C`, per scale: ``[K]``.
 
-        At 1 the components are interchangeable and do nothing; at 0 each field member belongs to one.
+        At 1, all components do the same, and one would be enough. At 0, each field member belongs to one component.
         """
         v = self.filter.prepare(x)[1]
         return self.filter.mixture.entropy(v, fields, self._scaled(fields.weight))

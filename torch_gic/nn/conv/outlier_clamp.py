@@ -1,4 +1,4 @@
-"""What the linear part of a convolution sees: the features themselves, but none that could take over."""
+"""What the linear part of a convolution sees: the features themselves, with outliers clamped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BOUND = 20.0  # deviations: a word that one document in four hundred has stays a
 
 
 class OutlierClamp(RunningStatistics):
-    r"""Clamps each channel to :math:`B` deviations around its mean, and scales long feature vectors down
+    r"""Clamps each channel to :math:`B` deviations around its mean, and scales all features down if they are large
 
     .. math::
         \mathbf{x}^{\prime} = \min \Bigl( 1, \frac{8}{r} \Bigr) \cdot
@@ -20,8 +20,8 @@ class OutlierClamp(RunningStatistics):
         r^2 = \sum_d \left( m_d^2 + s_d^2 \right),
 
     where :math:`\mathbf{m}` and :math:`\mathbf{s}` are the running mean and deviation of the channels, and :math:`r` is the
-    length of an ordinary feature vector. Ordinary features stay as they are, unlike in a normalisation. The statistics are
-    those of all batches so far, also in training, so that training and evaluation do the same. No gradient is taken of them.
+    length of an ordinary feature vector. Unlike a normalisation, this leaves ordinary features as they are. The statistics are
+    those of all batches so far, in training too, so training and evaluation do the same. They take no gradient.
 
     Args:
         channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.

@@ -24,28 +24,34 @@ READOUTS = ("all", "last")
 
 
 class GIC(NodeLevel):
-    r"""The network of the `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper, from its
-    own notation: ``C(64)`` is a :class:`GICConv` to 64 channels with normalisation and activation, ``P(0.25)`` a
-    :class:`VIGMMPool`, ``P`` the readout of each graph, ``FC(256)`` a linear layer with ReLU. A linear layer to
-    :obj:`out_channels` follows. Without any ``P`` the network gives an output for each node.
+    r"""The network of the `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper, built from
+    the paper's notation
 
-    Normalised features are bounded softly, at 10 deviations. So is what is read out, and with it the output: neither one
-    outlying feature nor a graph unlike those trained on can move it without limit.
+    - ``C(64)`` is a :class:`GICConv` to 64 channels with normalisation and activation,
+    - ``P(0.25)`` is a :class:`VIGMMPool` that keeps a quarter of the nodes,
+    - ``P`` is the readout of each graph,
+    - ``FC(256)`` is a linear layer with ReLU.
 
-    Graphs without features are given some first, such as by :class:`torch_geometric.transforms.Constant` or
+    A linear layer to :obj:`out_channels` follows. Without any ``P``, the network has one output per node. The default does not
+    coarsen.
+
+    After each convolution, normalised features are bounded softly at 10 deviations, and so is the readout. Neither an outlying
+    feature nor a graph unlike those in training can change the output without limit.
+
+    If nodes have no features, add some first, such as by :class:`torch_geometric.transforms.Constant` or
     :class:`~torch_geometric.transforms.OneHotDegree`.
 
     Args:
         in_channels (int): Size of each node feature vector, or :obj:`-1` to take it from the first input.
         out_channels (int): Size of each output, such as the number of classes.
         architecture (str, optional): The layers. (default: :obj:`"C(64)-C(64)-C(64)-P-FC(64)"`)
-        num_components (int or sequence, optional): The number of components :math:`C` per scale, one for all convolutions
-            or one for each. Readouts have those of the convolution before them. (default: :obj:`5`)
-        readout (str, optional): What the last ``P`` makes of a graph. :obj:`"all"`: the maximum, the mean and the Gaussian
-            encoding (:class:`GaussianReadout`) of its nodes after each ``C``, side by side. :obj:`"last"`: the maximum
-            after the last one, as printed. (default: :obj:`"all"`)
-        norm (str or Callable, optional): The normalisation after each convolution, as PyG names them; :obj:`None`: neither
-            normalisation nor bound. (default: :obj:`"batch_norm"`)
+        num_components (int or sequence, optional): The number of components :math:`C` per scale: one number for all
+            convolutions, or one per convolution. A readout has that of the convolution before it. (default: :obj:`5`)
+        readout (str, optional): The readout by the last ``P``. :obj:`"all"` concatenates the maximum, the mean and the
+            Gaussian encoding (:class:`GaussianReadout`) of the nodes after each ``C``. :obj:`"last"` is the maximum after the
+            last one, as printed. (default: :obj:`"all"`)
+        norm (str or Callable, optional): The normalisation after each convolution, as PyG names them. With :obj:`None`, there
+            is neither a normalisation nor a bound. (default: :obj:`"batch_norm"`)
         norm_kwargs (dict, optional): Its further arguments. (default: :obj:`None`)
         act (str or Callable, optional): The activation after it. (default: :obj:`"relu"`)
         act_kwargs (dict, optional): Its further arguments. (default: :obj:`None`)
@@ -127,9 +133,12 @@ class GIC(NodeLevel):
 
     @classmethod
     def as_printed(cls, in_channels: int, out_channels: int, **kwargs: Any) -> GIC:
-        """The network with the equations of the paper: seven scales and components, no projection, no root weight, no learnt
-        scale, coarsening by the Laplacian to a quarter, the maximum of the last level. The paper names no normalisation,
-        without which stacked convolutions explode: batch normalisation stays."""
+        """Makes the network with the equations of the paper.
+
+        It has seven scales, seven components and self-loops, but no projection, root weight or learnt scale. It coarsens to a
+        quarter by the Laplacian, and reads out the maximum of the last level. One thing is not in the paper: batch
+        normalisation stays, since stacked convolutions explode without it.
+        """
         printed: dict[str, Any] = {
             "architecture": PRINTED,
             "num_components": 7,
@@ -173,10 +182,10 @@ class GIC(NodeLevel):
             fields (Fields, optional): The fields of the input graphs, such as :obj:`data.fields` of
                 :class:`~torch_gic.ReceptiveFields` with the settings of this network. (default: computed)
             clusters (sequence, optional): The clusters of each coarsening, from :class:`~torch_gic.PreCoarsen`.
-                (default: selected)
-            num_seeds (int, optional): Of a network without any ``P``: computes the output of the first so many nodes,
-                and only what it depends on. Loaders that sample put their seeds first and tell their number as
-                :obj:`data.batch_size`. (default: all)
+                (default: computed)
+            num_seeds (int, optional): The number of nodes to compute an output for: the first ones. Only what these outputs
+                depend on is computed. Loaders that sample put their seeds first, and have their number as
+                :obj:`data.batch_size`. Only for a network without any ``P``. (default: all)
         """
         count = len(self.layers) - sum(self.convolves)
         if clusters is not None and len(clusters) != count:
@@ -214,12 +223,13 @@ class GIC(NodeLevel):
         return self._classify(x)
 
     def init_from_data(self, data: Data | Iterable[Data], *, num_nodes: int = 4096, **kwargs: Any) -> None:
-        """Starts every convolution from data, as :meth:`GICConv.init_from_data` does: each from what the layers before it make
-        of the first graphs.
+        """Sets the initial values of every convolution from data, by :meth:`GICConv.init_from_data`. The data of a convolution
+        is the output of the layers before it for the first graphs.
 
         Args:
             data (Data or iterable): A graph, a dataset or a loader.
-            num_nodes (int, optional): As many graphs as have so many nodes are taken. (default: :obj:`4096`)
+            num_nodes (int, optional): The number of nodes to use. The first graphs that have so many nodes in all are used.
+                (default: :obj:`4096`)
             **kwargs (optional): Arguments of :meth:`GICConv.init_from_data`, such as :obj:`num_iterations`.
         """
         batch = first_graphs(data, num_nodes).to(next(self.parameters()).device)

@@ -17,15 +17,15 @@ from torch_gic.nn.conv.gic_conv import GICConv
 
 
 class GICNet(BasicGNN):
-    r"""A stack of :class:`~torch_gic.GICConv` layers in the place of :class:`~torch_geometric.nn.models.GIN`,
+    r"""A stack of :class:`~torch_gic.GICConv` layers. It takes the place of :class:`~torch_geometric.nn.models.GIN`,
     :class:`~torch_geometric.nn.models.GCN` and PyG's other basic networks, with their arguments.
 
-    The convolutions share one set of fields. The paper's own network, with coarsening and a readout, is
-    :class:`~torch_gic.GIC`.
+    The convolutions share one set of fields. :class:`~torch_gic.GIC` is the paper's network, which can coarsen and read out
+    graphs.
 
     Args:
         in_channels (int or tuple): Size of each node feature vector, or :obj:`-1` to take it from the first input. A tuple
-            has the sizes of sources and targets, as :func:`~torch_geometric.nn.to_hetero` needs it.
+            has the sizes of sources and of targets, for :func:`~torch_geometric.nn.to_hetero`.
         hidden_channels (int): Size of each hidden vector.
         num_layers (int): The number of convolutions.
         out_channels (int, optional): Size of each output. (default: :obj:`hidden_channels`)
@@ -88,8 +88,8 @@ class GICNet(BasicGNN):
             batch (torch.Tensor, optional): The graph of each node, for normalisations that ask for it.
             batch_size (int, optional): The number of graphs. (default: computed)
             num_sampled_nodes_per_hop (list, optional): Those of :class:`~torch_geometric.loader.NeighborLoader`. Then only
-                the seeds have an output, and only what they depend on is computed. A sample does not know how many edges
-                its nodes have in the whole graph: pass :obj:`fields` made with :func:`~torch_gic.walk_counts`.
+                the outputs of the seeds are computed, and what they depend on. A sample does not tell how many edges its
+                nodes have in the whole graph, so pass :obj:`fields` made with :func:`~torch_gic.walk_counts`.
             num_sampled_edges_per_hop (list, optional): Not needed.
             fields (Fields, optional): The fields of the graph, or of the sample. (default: computed)
         """
@@ -148,15 +148,15 @@ class GICNet(BasicGNN):
         progress_bar: bool = False,
         cache: bool = False,
     ) -> Tensor:
-        r"""The output of every node of a large graph, layer by layer over batches of nodes.
+        r"""Computes the output of every node of a large graph, layer by layer over batches of nodes.
 
-        The result is that of :meth:`forward` on the whole graph. The loader says what the graph is and how large batches are;
-        nothing is sampled, since the members of each field are known. Weights are :obj:`loader.data.edge_weight`, or ones.
+        The result is that of :meth:`forward` on the whole graph. The loader gives the graph and the size of batches. Nothing
+        is sampled, since the members of each field are known. Edge weights are :obj:`loader.data.edge_weight`, or ones.
 
         Args:
             loader (torch_geometric.loader.NeighborLoader): A loader of all nodes of a graph.
-            device (torch.device, optional): Where batches are computed. (default: as the graph)
-            embedding_device (torch.device, optional): Where outputs of layers are kept. (default: :obj:`"cpu"`)
+            device (torch.device, optional): The device that computes batches. (default: that of the graph)
+            embedding_device (torch.device, optional): The device that keeps the outputs of layers. (default: :obj:`"cpu"`)
             progress_bar (bool, optional): Whether to show progress. (default: :obj:`False`)
             cache (bool, optional): Changes nothing: fields are computed once anyway. (default: :obj:`False`)
         """

@@ -57,11 +57,12 @@ class NodeLevel(torch.nn.Module):
         fields: AnyFields | None = None,
         batch_size: int = 4096,
     ) -> Tensor:
-        r"""The output of every node of a large graph, by a network without any ``P``: that of :meth:`forward` in evaluation
-        mode, but layer by layer over batches of nodes.
+        r"""Computes the output of every node of a large graph, layer by layer over batches of nodes. The network must not have
+        any ``P``.
 
-        Memory is what the fields and the features before and after one layer take, and the encoding of one batch. Only a
-        batch is taken to the device of the model; the graph and the result stay where :obj:`x` is.
+        The result is that of :meth:`forward` in evaluation mode. Memory holds the fields, the features before and after one
+        layer, and the encoding of one batch. Only a batch is moved to the device of the model. The graph and the result stay
+        where :obj:`x` is.
 
         Args:
             x (torch.Tensor): The node features.

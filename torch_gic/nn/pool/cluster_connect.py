@@ -20,15 +20,15 @@ class ClusterConnect(Connect):
     No weight is lost: edges inside a cluster become its self-loop. A symmetric adjacency stays symmetric.
 
     Args:
-        remove_self_loops (bool, optional): Whether to leave out the edges inside clusters. (default: :obj:`False`)
-        reduce (str, optional): What becomes of the weights or features of the edges between two clusters: :obj:`"sum"` or
+        remove_self_loops (bool, optional): Whether to remove the edges inside clusters. (default: :obj:`False`)
+        reduce (str, optional): How to aggregate the weights or features of the edges between two clusters: :obj:`"sum"` or
             :obj:`"mean"`. (default: :obj:`"sum"`)
 
     Shapes:
         - **input:** a :class:`SelectOutput`, edges :math:`(2, |\mathcal{E}|)`, edge weights :math:`(|\mathcal{E}|)` or edge
           features :math:`(|\mathcal{E}|, D)` *(optional)*, batch :math:`(|\mathcal{V}|)` *(optional)*
         - **output:** a :class:`ConnectOutput` with the coalesced edges, their weights or features, and the batch of the
-          clusters. Without edge weights, the number of edges (or 1 for the mean).
+          clusters. Edges without weights count as 1.
     """
 
     def __init__(self, remove_self_loops: bool = False, reduce: str = "sum") -> None:

@@ -20,7 +20,7 @@ REDUCTIONS = ("max", "sum", "mean")
 
 
 class VIGMMPoolOutput(NamedTuple):
-    """A coarsened batch of graphs. ``select.cluster_index`` is the cluster (a node of this graph) of each fine node."""
+    """A coarsened batch of graphs. ``select.cluster_index`` holds the cluster of each fine node: a coarse node."""
 
     x: Tensor
     edge_index: Tensor
@@ -37,8 +37,8 @@ class VIGMMPool(ExplainableConv):
         p(\phi(v_i)) = \sum_{c=1}^{C} \pi_c \, \mathcal{N} \Bigl( \phi(v_i); \mu_c, \frac{1}{\beta w_i} \mathbf{I} \Bigr),
         \qquad \langle \phi(v_i), \phi(v_j) \rangle = K_{ij},
 
-    fitted to each graph by kernel EM, with :math:`C = \lceil \mathrm{ratio} \cdot m \rceil` components for :math:`m`
-    nodes. Each node then goes to its likeliest component, and
+    fitted to each graph by kernel EM. A graph of :math:`m` nodes gets :math:`C = \lceil \mathrm{ratio} \cdot m \rceil`
+    components, and each node goes to its likeliest one. The coarse graph has one node per component:
 
     .. math::
         \mathbf{x}^{\prime}_c = \max_{i \in c} \mathbf{x}_i, \qquad
@@ -50,34 +50,37 @@ class VIGMMPool(ExplainableConv):
         \sum_{c=1}^{C} \frac{\mathrm{links}(\mathcal{V}_c, \mathcal{V} \setminus \mathcal{V}_c)}{w(\mathcal{V}_c)}, \qquad
         w_i = h(\mathbf{x}_i) \cdot d_i,
 
-    which for constant :math:`h` is the normalised cut: see :func:`~torch_gic.coarsening.soft.cut_affinity`. It starts from
-    merging the nodes (:func:`~torch_gic.coarsening.merge_clusters`) and moves them to clusters of their neighbours while that
-    lowers the cut (:func:`~torch_gic.coarsening.move_nodes`), in linear time. Nothing is random, every graph gets all the
-    clusters it asked for, and the order of the nodes matters only between nodes that look the same.
+    With constant :math:`h`, this is the normalised cut: see :func:`~torch_gic.coarsening.soft.cut_affinity`. First, nodes
+    merge into clusters (:func:`~torch_gic.coarsening.merge_clusters`). Then they move to clusters of their neighbours while
+    that lowers the cut (:func:`~torch_gic.coarsening.move_nodes`). The time per round is linear in the edges.
 
-    The learnt influence :math:`h` is between 1/2 and 3/2. Clusters are hard, so the gradient reaches it through the
-    responsibilities, with the value of the output unchanged. Direction of edges does not matter for the clusters, only for
-    :math:`\mathbf{A}^{\prime}`. A cluster is mostly, but not always, connected; a node without an edge may join any other.
+    - Every graph gets as many clusters as were asked for.
+    - Nothing is random. The order of the nodes matters only between nodes that look the same.
+    - The influence :math:`h` is learnt, and is between 1/2 and 3/2. Clusters are hard, so its gradient is that of the
+      responsibilities. The value of the output does not depend on them.
+    - The direction of edges does not matter for the clusters, only for :math:`\mathbf{A}^{\prime}`.
+    - A cluster is mostly, but not always, connected. A node without edges may join any cluster.
+    - Masks of PyG's explainers multiply the edge weights, and so reach the layers after the pooling.
 
     Args:
         in_channels (int, optional): Size of each feature vector, or :obj:`-1` to take it from the first input. With
             :obj:`None`, :math:`h` is 1 and nothing is learnt.
-        ratio (float or int, optional): The share of nodes that remain, rounded up, or their number per graph, of
-            which smaller graphs keep all. (default: :obj:`0.25`)
-        affinity (str, optional): Which inner products EM compares. :obj:`"cut"`: those for which EM cuts few and weak
-            edges. :obj:`"laplacian"`: the printed ones, :math:`w_i = h(\mathbf{x}_i)` and the normalised Laplacian, whose
-            clusters cut about as much as random ones. (default: :obj:`"cut"`)
-        soft (bool, optional): Whether a node may belong to several clusters during EM. That takes time and memory
-            :math:`m \cdot C` and, with :obj:`"cut"`, leads to the same clusters or about as good ones.
+        ratio (float or int, optional): As a float, the share of nodes that remain, rounded up. As an int, the number of nodes
+            that remain per graph; smaller graphs keep all. (default: :obj:`0.25`)
+        affinity (str, optional): The inner products that EM compares. With :obj:`"cut"`, EM cuts few and weak edges.
+            :obj:`"laplacian"` is as printed: :math:`w_i = h(\mathbf{x}_i)` and the normalised Laplacian. Its clusters cut
+            about as much as random ones. (default: :obj:`"cut"`)
+        soft (bool, optional): Whether a node may belong to several clusters during EM. This takes time and memory
+            :math:`m \cdot C`. With :obj:`"cut"`, the clusters are the same or about as good.
             (default: :obj:`True` for :obj:`"laplacian"`, as printed, else :obj:`False`)
-        beta (float, optional): The precision :math:`\beta` of the responsibilities. (default: :obj:`None`, for :obj:`"cut"`
-            16 times the mean cluster size in soft EM and 4 times in the gradient; for :obj:`"laplacian"` 1, the printed unit
-            covariance)
-        num_iterations (int, optional): The highest number of EM iterations. (default: :obj:`20`)
-        reduce (str, optional): What becomes of the features in a cluster: :obj:`"max"`, :obj:`"sum"` or :obj:`"mean"`.
+        beta (float, optional): The precision :math:`\beta` of the responsibilities. (default: :obj:`None`. For :obj:`"cut"`
+            this is 16 times the mean cluster size in soft EM, and 4 times in the gradient. For :obj:`"laplacian"` it is 1, the
+            printed unit covariance)
+        num_iterations (int, optional): The largest number of EM iterations. (default: :obj:`20`)
+        reduce (str, optional): How to aggregate the features in a cluster: :obj:`"max"`, :obj:`"sum"` or :obj:`"mean"`.
             (default: :obj:`"max"`)
-        remove_self_loops (bool, optional): Whether to drop the self-loops of :math:`\mathbf{A}^{\prime}`, which hold the edges
-            inside the clusters. (default: :obj:`False`)
+        remove_self_loops (bool, optional): Whether to remove the self-loops of :math:`\mathbf{A}^{\prime}`. They hold the
+            weight of the edges inside the clusters. (default: :obj:`False`)
 
     Shapes:
         - **input:** features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -138,8 +141,8 @@ class VIGMMPool(ExplainableConv):
             edge_index (torch.Tensor or SparseTensor): The edges, in any form PyG accepts.
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
             batch (torch.Tensor, optional): The graph of each node. (default: all in one)
-            cluster (torch.Tensor, optional): The cluster of each node, from :class:`~torch_gic.PreCoarsen`, numbered from 0
-                in each graph or over all graphs. (default: selected)
+            cluster (torch.Tensor, optional): The cluster of each node, from :class:`~torch_gic.PreCoarsen`. Clusters are
+                numbered from 0 in each graph, or over all graphs. (default: computed)
         """
         check_features(x, -1)
         edge_weight = self.masked_weight(edge_index, edge_weight)

@@ -24,8 +24,10 @@ GRADIENT_SHARPNESS = 4
 
 
 class ZeroLinear(Linear):
-    """Starts at zero: all nodes have the same influence, and the clusters are those of the normalised cut, until there is
-    something to learn. Computes in float64: how float32 is rounded depends on the size of the batch, and ties with it."""
+    """A linear map that starts at zero: at first all nodes have the same influence, as in the normalised cut.
+
+    It computes in float64. How float32 is rounded depends on the size of the batch, and so would ties.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         with torch.autocast(x.device.type, enabled=False):
@@ -39,8 +41,9 @@ class ZeroLinear(Linear):
 
 
 class VIGMMSelect(Select):
-    r"""Assigns the nodes of each graph to clusters by a node-induced Gaussian mixture: see
-    :class:`~torch_gic.VIGMMPool`, whose arguments these are.
+    r"""Assigns the nodes of each graph to clusters by a Gaussian mixture over the nodes.
+
+    The arguments are those of :class:`~torch_gic.VIGMMPool`.
 
     Shapes:
         - **input:** features :math:`(|\mathcal{V}|, F)`, edges :math:`(2, |\mathcal{E}|)`, edge weights
@@ -91,7 +94,7 @@ class VIGMMSelect(Select):
 
     def influence(self, x: Tensor) -> Tensor:
         r"""The learnt influence :math:`h(\mathbf{x}_i) = \frac{1}{2} + \mathrm{sigmoid}(\mathbf{u}^\top \mathbf{x}_i + b)`,
-        between 1/2 and 3/2: no node vanishes and none rules its graph. Without channels to learn it from, it is 1."""
+        between 1/2 and 3/2, so no node vanishes or dominates. With :obj:`in_channels=None` it is 1."""
         if self.lin is None:
             return x.new_ones(x.size(0))
         return (0.5 + self.lin(x).squeeze(-1).sigmoid()).to(x.dtype)
