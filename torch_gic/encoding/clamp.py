@@ -54,7 +54,7 @@ def recall(running: Tensor) -> tuple[Tensor, Tensor]:
     mean, deviation, weight = running
     fresh = weight == 0
     weight = weight + fresh
-    return mean / weight, deviation / weight + fresh
+    return torch.where(fresh, 0, mean / weight), torch.where(fresh, 1, deviation / weight)
 
 
 @register_reference("channel_statistics")
