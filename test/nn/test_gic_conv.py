@@ -126,6 +126,14 @@ def test_gradients_reach_every_parameter():
     assert layer(train_scale=False).log_scale.requires_grad is False
 
 
+def test_a_layer_that_is_used_twice_before_the_way_back():
+    conv, data = layer(), random_graph()
+    outputs = [conv(factor * data.x.requires_grad_(), data.edge_index) for factor in (1.0, 2.0)]
+    sum(out.square().sum() for out in outputs).backward()
+    assert data.x.grad.isfinite().all()
+    assert all(parameter.grad is not None for parameter in conv.parameters())
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_finite_wherever_training_takes_the_scale(dtype):
     """At a high rate it runs away, as it did on MUTAG with the paper's: exp(log_scale) is infinite or zero then."""

@@ -46,7 +46,8 @@ def outlier_clamp(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Ten
         - **output:** :math:`(N, F)`, :math:`(F)`
     """
     clamp = reference if is_transformed() else torch.ops.torch_gic.outlier_clamp
-    return clamp(x, running.to(x.dtype), bound)
+    # A copy: the way back needs these statistics, also if the layer has seen another batch by then.
+    return clamp(x, running.to(x.dtype, copy=True), bound)
 
 
 def recall(running: Tensor) -> tuple[Tensor, Tensor]:
