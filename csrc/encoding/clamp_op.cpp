@@ -16,8 +16,8 @@ namespace {
 using torch::headeronly::ScalarType;
 
 constexpr int64_t kGrain = 512;
-// The same as LONGEST in torch_gic/encoding/clamp.py, RELATIVE_EPS and SMALLEST in torch_gic/encoding/normalize.py.
-constexpr double kLongest = 8, kRelativeEps = 1e-10, kSmallest = 1e-30;
+// The same as in torch_gic/encoding/clamp.py, and RELATIVE_EPS and SMALLEST in torch_gic/encoding/normalize.py.
+constexpr double kShortest = 1, kLongest = 8, kNoLength = 1e-15, kRelativeEps = 1e-10, kSmallest = 1e-30;
 
 void check_features(const Tensor& x, const char* name) {
   STD_TORCH_CHECK(x.scalar_type() == ScalarType::Float || x.scalar_type() == ScalarType::Double, "Expected '", name,
@@ -29,7 +29,7 @@ void check_features(const Tensor& x, const char* name) {
 template <typename T>
 struct Limits {
   std::vector<T> lower, upper;
-  T shrink;
+  T factor;
 
   Limits(const Tensor& running, int64_t channels, double bound, T* reciprocal) : lower(channels), upper(channels) {
     STD_TORCH_CHECK(bound > 0 && bound <= std::numeric_limits<double>::max(),
@@ -49,7 +49,8 @@ struct Limits {
       if (reciprocal) reciprocal[c] = s * s > kRelativeEps * m * m + kSmallest ? static_cast<T>(1 / std::abs(s)) : T(0);
     }
     const double length = std::sqrt(square);
-    shrink = static_cast<T>(length <= kLongest ? 1 : kLongest / length);  // NaN stays
+    // NaN stays: it is in no comparison
+    factor = static_cast<T>(length <= kNoLength ? 1 : std::clamp(length, kShortest, kLongest) / length);
   }
 };
 
@@ -106,7 +107,7 @@ std::tuple<Tensor, Tensor> outlier_clamp_cpu(Tensor x, Tensor running, double bo
         for (int64_t c = 0; c < channels; ++c) {
           const T value = from[i * channels + c];  // NaN stays: it is in no comparison
           const T raised = value < limits.lower[c] ? limits.lower[c] : value;
-          to[i * channels + c] = (raised > limits.upper[c] ? limits.upper[c] : raised) * limits.shrink;
+          to[i * channels + c] = (raised > limits.upper[c] ? limits.upper[c] : raised) * limits.factor;
         }
       }
     });
@@ -132,7 +133,7 @@ Tensor outlier_clamp_backward_cpu(Tensor grad, Tensor x, Tensor running, double 
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t c = 0; c < channels; ++c) {
           const int64_t at = i * channels + c;
-          to[at] = from[at] >= limits.lower[c] && from[at] <= limits.upper[c] ? g[at] * limits.shrink : T(0);
+          to[at] = from[at] >= limits.lower[c] && from[at] <= limits.upper[c] ? g[at] * limits.factor : T(0);
         }
       }
     });

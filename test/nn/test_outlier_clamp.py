@@ -60,13 +60,29 @@ def test_long_vectors_are_scaled_down_as_a_whole():
     torch.testing.assert_close(features(clamp(1e3 * x), 1e3 * x), out)
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1e-12])
+def test_short_vectors_are_scaled_up_as_a_whole(unit):
+    """Features in a small unit drowned beside the bias, and what learns them learnt too slowly."""
+    short = unit * X
+    out = features(clamp(short), short)
+    torch.testing.assert_close(out.square().sum(1).mean().sqrt(), torch.tensor(1.0, dtype=torch.float64))
+    torch.testing.assert_close(out / out.norm(), X / X.norm())
+
+
+def test_features_of_no_length_stay():
+    """Nothing is known of their unit."""
+    tiny = 1e-17 * X
+    torch.testing.assert_close(features(clamp(tiny), tiny), tiny, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.3, 1e-8, 1e6])
 @pytest.mark.parametrize("training", [True, False])
 def test_constant_channels(training, value):
     """They stay what they are, but for their length, and are zero in units of their deviation."""
     x = torch.full((37, 4), value)
+    length = 2 * abs(value) or 1
     out, reciprocal = clamp(x).train(training)(x)
-    torch.testing.assert_close(out, x * min(1, 4 / abs(value or 1)), rtol=1e-4, atol=0)
+    torch.testing.assert_close(out, x * (min(max(length, 1), 8) / length), rtol=1e-4, atol=0)
     assert torch.equal(reciprocal, torch.zeros(4))
 
 

@@ -11,7 +11,9 @@ from torch_gic.encoding.normalize import reciprocal_deviation
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
 from torch_gic.kernels.operands import check_tensor
 
-LONGEST = 8.0  # the length of 64 features of unit variance; the same is in csrc/encoding/clamp_op.cpp
+# Lengths of ordinary feature vectors: a one-hot class has 1, and 64 features of unit variance have 8. Nothing is said about a
+# vector that is shorter than NO_LENGTH. The same numbers are in csrc/encoding/clamp_op.cpp.
+SHORTEST, LONGEST, NO_LENGTH = 1.0, 8.0, 1e-15
 
 OPS.define("channel_statistics(Tensor x) -> Tensor")
 OPS.define("outlier_clamp(Tensor x, Tensor running, float bound) -> (Tensor, Tensor)")
@@ -25,10 +27,10 @@ def channel_statistics(x: Tensor) -> Tensor:
 
 
 def outlier_clamp(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Tensor]:
-    r"""Clamps each channel to :math:`B` deviations around its mean, and scales long feature vectors down
+    r"""Clamps each channel to :math:`B` deviations around its mean, and scales all features to an ordinary length
 
     .. math::
-        \mathbf{x}^{\prime} = \min \Bigl( 1, \frac{8}{r} \Bigr) \cdot
+        \mathbf{x}^{\prime} = \frac{\mathrm{clamp}(r; 1, 8)}{r} \cdot
         \mathrm{clamp}(\mathbf{x}; \mathbf{m} - B \mathbf{s}, \mathbf{m} + B \mathbf{s}), \qquad
         r^2 = \sum_d \left( m_d^2 + s_d^2 \right).
 
@@ -69,24 +71,25 @@ def _limits(running: Tensor, bound: float) -> list[Tensor]:
     """The least and the largest value of each channel, the factor of all, and one over the deviation, as rounded last."""
     mean, deviation = recall(running.double())
     length = (mean.square() + deviation.square()).sum().sqrt()
-    shrink, reciprocal = LONGEST / length.clamp(min=LONGEST), reciprocal_deviation(mean, deviation.square())
-    limits = mean - bound * deviation, mean + bound * deviation, shrink, reciprocal
+    factor = torch.where(length <= NO_LENGTH, 1, length.clamp(SHORTEST, LONGEST) / length)
+    reciprocal = reciprocal_deviation(mean, deviation.square())
+    limits = mean - bound * deviation, mean + bound * deviation, factor, reciprocal
     return [value.to(running.dtype) for value in limits]
 
 
 @register_reference("outlier_clamp")
 def reference(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Tensor]:
     _check(x, running, bound)
-    lower, upper, shrink, reciprocal = _limits(running, bound)
-    return x.clamp(lower, upper) * shrink, reciprocal
+    lower, upper, factor, reciprocal = _limits(running, bound)
+    return x.clamp(lower, upper) * factor, reciprocal
 
 
 @register_reference("outlier_clamp_backward")
 def reference_backward(grad: Tensor, x: Tensor, running: Tensor, bound: float) -> Tensor:
     _check(x, running, bound)
     check_tensor(grad, "grad", tuple(x.shape), x.dtype)
-    lower, upper, shrink, _ = _limits(running, bound)
-    return torch.where((x >= lower) & (x <= upper), grad * shrink, 0)
+    lower, upper, factor, _ = _limits(running, bound)
+    return torch.where((x >= lower) & (x <= upper), grad * factor, 0)
 
 
 def _check(x: Tensor, running: Tensor, bound: float) -> None:

@@ -12,16 +12,17 @@ BOUND = 20.0  # deviations: a word that one document in four hundred has stays a
 
 
 class OutlierClamp(RunningStatistics):
-    r"""Clamps each channel to :math:`B` deviations around its mean, and scales all features down if they are large
+    r"""Clamps each channel to :math:`B` deviations around its mean, and scales all features to an ordinary length
 
     .. math::
-        \mathbf{x}^{\prime} = \min \Bigl( 1, \frac{8}{r} \Bigr) \cdot
+        \mathbf{x}^{\prime} = \frac{\mathrm{clamp}(r; 1, 8)}{r} \cdot
         \mathrm{clamp}(\mathbf{x}; \mathbf{m} - B \mathbf{s}, \mathbf{m} + B \mathbf{s}), \qquad
         r^2 = \sum_d \left( m_d^2 + s_d^2 \right),
 
     where :math:`\mathbf{m}` and :math:`\mathbf{s}` are the running mean and deviation of the channels, and :math:`r` is the
-    length of an ordinary feature vector. Unlike a normalisation, this leaves ordinary features as they are. The statistics are
-    those of all batches so far, in training too, so training and evaluation do the same. They take no gradient.
+    length of an ordinary feature vector. So the unit of the features does not matter. Unlike a normalisation, this leaves
+    one-hot classes and hidden features as they are, and keeps channels in proportion. The statistics are those of all batches
+    so far, in training too, so training and evaluation do the same. They take no gradient.
 
     Args:
         channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
