@@ -57,7 +57,7 @@ def test_pair_of_sources_and_targets():
 
 def test_targets_that_no_edge_enters():
     conv, four = layer(), TARGETS.repeat(2, 1)
-    torch.testing.assert_close(conv((SOURCES, four), EDGES, WEIGHT)[2:], conv.lin_root(conv.clamp_target(four)[0])[2:])
+    torch.testing.assert_close(conv((SOURCES, four), EDGES, WEIGHT)[2:], conv.linear.root(conv.clamp_target(four)[0])[2:])
     conv = layer(root_weight=False)  # in which nothing but the number of targets enters
     torch.nn.init.normal_(conv.filter.lin.bias)
     torch.testing.assert_close(conv((SOURCES, torch.empty(4, 0)), EDGES, WEIGHT)[2:], conv.filter.lin.bias.expand(2, 6))

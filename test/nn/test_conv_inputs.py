@@ -98,7 +98,7 @@ def fields_of(member, node, weight=1.0):
         (ValueError, "'fields' to be finite and non-negative", {"fields": fields_of(0, 0, torch.nan)}),
         (ValueError, "'fields' to be finite and non-negative", {"fields": fields_of(0, 0, -1.0)}),
         (ValueError, "'fields' to have the keys", {"fields": {"index": torch.zeros(2, 4).long()}}),
-        (TypeError, "unexpected keyword argument 'edge_attr'", {"edge_attr": torch.ones(60)}),
+        (TypeError, "unexpected keyword argument 'edge_attrs'", {"edge_attrs": torch.ones(60)}),
     ],
 )
 def test_bad_input(error, message, arguments):

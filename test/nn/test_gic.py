@@ -72,14 +72,14 @@ def test_the_layers_of_the_paper():
     assert [(m.in_channels, m.out_channels) for m in model.classifier] == [(3 * (64 + 128 + 256), 256), (256, 2)]
     for conv in (m for m in model.layers if isinstance(m, GICConv)):
         assert (conv.num_scales, conv.num_components, conv.hidden_channels) == (1, 5, 16)
-        assert conv.lin_root is not None
+        assert conv.linear is not None
 
 
 def test_the_network_as_printed():
     printed = GIC.as_printed(39, 2)
     for conv in (m for m in printed.layers if isinstance(m, GICConv)):
         assert (conv.num_scales, conv.num_components, conv.hidden_channels) == (7, 7, None)
-        assert conv.lin_root is None
+        assert conv.linear is None
         assert not conv.log_scale.requires_grad
         assert torch.equal(conv.log_scale, torch.zeros(7))
     assert printed.layers[0].filter.lin.weight.numel() == 244_608

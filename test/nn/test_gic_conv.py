@@ -79,7 +79,7 @@ def test_forward_is_filter_of_encoding_with_the_scale_applied(root_weight, hidde
             (fields.index[1], fields.index[0]), fields.weight[:, 0], accumulate=True
         )
         mean = adjacency @ data.x / adjacency.sum(1, keepdim=True).clamp(min=1e-9)  # of features themselves; of none, zero
-        expected = conv.lin_root(data.x) + mean @ conv.lin_mean.weight.t() + 0.1 * terms
+        expected = conv.linear.root(data.x) + mean @ conv.linear.mean.weight.t() + 0.1 * terms
     else:  # the sum of Eqn. (4)
         expected = terms + lin.bias
     torch.testing.assert_close(conv(data.x, data.edge_index, data.edge_weight), expected, rtol=1e-6, atol=1e-6)
@@ -119,7 +119,13 @@ def test_gradients_reach_every_parameter():
     conv, data = layer(), random_graph()
     conv(data.x, data.edge_index, data.edge_weight).square().sum().backward()
     names = {name for name, _ in conv.named_parameters()}
-    assert {"filter.lin.weight", "filter.projection.lin.weight", "lin_root.weight", "lin_root.bias", "log_scale"} <= names
+    assert {
+        "filter.lin.weight",
+        "filter.projection.lin.weight",
+        "linear.root.weight",
+        "linear.root.bias",
+        "log_scale",
+    } <= names
     for name, parameter in conv.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().max() > 0, name

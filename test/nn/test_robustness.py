@@ -80,16 +80,17 @@ def test_the_linear_part_sees_features_themselves():
     for parameter in conv.filter.lin.parameters():
         torch.nn.init.zeros_(parameter)
     outputs = []
-    for factor in (1.0, 0.1):
+    for factor in (1.0, 0.5):
         conv.filter.projection.reset_statistics()
         outputs.append(conv(factor * data.x, data.edge_index))
-    torch.testing.assert_close(outputs[1], 0.1 * outputs[0])
-    # Beyond the longest vectors, the unit does not matter any more.
-    far = []
-    for factor in (1e3, 1e6):
-        conv.filter.projection.reset_statistics()
-        far.append(conv(factor * data.x, data.edge_index))
-    torch.testing.assert_close(far[1], far[0], rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(outputs[1], 0.5 * outputs[0])
+    # Beyond the longest and the shortest vectors, the unit does not matter any more.
+    for factors in ((1e3, 1e6), (1e-3, 1e-6)):
+        far = []
+        for factor in factors:
+            conv.filter.projection.reset_statistics()
+            far.append(conv(factor * data.x, data.edge_index))
+        torch.testing.assert_close(far[1], far[0], rtol=1e-3, atol=1e-4)
 
 
 def check_compiled(model, batches, dynamic=None):

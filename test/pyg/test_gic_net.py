@@ -106,8 +106,8 @@ def test_packaged(tmp_path):
 
 def test_flags_and_edge_features():
     assert GICNet.supports_edge_weight
-    assert not GICNet.supports_edge_attr
-    with pytest.raises(ValueError, match="no 'edge_attr', which GICConv has no use for; weights are passed as 'edge_weight'"):
+    assert GICNet.supports_edge_attr
+    with pytest.raises(ValueError, match="no 'edge_attr' of a layer without 'edge_dim'"):
         GICNet(8, 16, 2)(torch.randn(3, 8), EDGES, edge_attr=torch.randn(4, 2))
 
 

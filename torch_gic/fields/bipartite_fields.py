@@ -42,15 +42,20 @@ def bipartite_fields(edge_index: Tensor | SparseTensor, edge_weight: Tensor | No
             raise ValueError("Expected 'edge_weight' to be None when 'edge_index' is a sparse matrix, which holds them")
         edge_index, edge_weight = entries_of(edge_index)
     edge_index, edge_weight, _ = as_edge_list(edge_index, edge_weight, max(size))
+    check_ends(edge_index, size)
     source, target = edge_index
-    if not torch.compiler.is_compiling():  # a traced model cannot look at values
-        for name, nodes, count in (("sources", source, size[0]), ("targets", target, size[1])):
-            if nodes.numel() > 0 and int(nodes.max()) >= count:
-                raise ValueError(f"Expected the {name} in 'edge_index' to be below {count} (got {int(nodes.max())})")
-
     weight = torch.ones(source.numel(), device=source.device) if edge_weight is None else edge_weight
     exact = weight if weight.dtype == torch.float64 else weight.float()
     leaving = torch.zeros(max(size), dtype=torch.float64, device=source.device).index_add(0, source, weight.double())
     index, shares = adjacency_powers(target, source, exact, max(size), 1, None, leaving.unsqueeze(1))
     settings = Fields.settings_of(1, False, None)
     return Fields(index, shares.to(weight.dtype), pointers(index[1], size[1]), size[0], edge_index, settings)
+
+
+def check_ends(edge_index: Tensor, size: tuple[int, int]) -> None:
+    """Edges lead from so many sources to so many targets."""
+    if torch.compiler.is_compiling():  # a traced model cannot look at values
+        return
+    for name, nodes, count in zip(("sources", "targets"), edge_index, size, strict=True):
+        if nodes.numel() > 0 and int(nodes.max()) >= count:
+            raise ValueError(f"Expected the {name} in 'edge_index' to be below {count} (got {int(nodes.max())})")

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 KEYS = ("index", "weight", "count", "edge_index", "settings")
+EDGES_AS_MEMBERS = "edges as members"  # the settings of edge_fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +126,8 @@ class Fields:
         """Makes a dictionary that PyG's loaders can join. It has the number of entries per node in place of pointers."""
         if self.edge_index is None or self.settings is None:
             raise ValueError("Expected fields made by 'receptive_fields' or 'bipartite_fields' (got those of plain tensors)")
+        if self.settings == EDGES_AS_MEMBERS:
+            raise ValueError("Expected fields whose members are nodes, which loaders can join (got edges as members)")
         values = (self.index, self.weight, self.rowptr.diff(), self.edge_index, self.settings)
         return dict(zip(KEYS, values, strict=True))
 

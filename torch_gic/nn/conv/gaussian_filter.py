@@ -12,9 +12,8 @@ from torch_geometric.nn import Linear
 from torch_gic._checks import check_at_least, check_features
 from torch_gic.encoding.clamp import outlier_clamp
 from torch_gic.fields import Fields
-from torch_gic.nn.conv.bounded_norm import BoundedNorm
 from torch_gic.nn.conv.gaussian_mixture import GaussianMixture
-from torch_gic.nn.conv.outlier_clamp import OutlierClamp
+from torch_gic.nn.conv.projection import Edges, Prepared, Projection
 from torch_gic.nn.conv.running_statistics import single
 
 
@@ -27,11 +26,8 @@ class GaussianFilter(torch.nn.Module):
         \mathbf{v}_j = \mathrm{norm} \bigl( \mathbf{W}_v \, \hat{\mathbf{x}}_j / \mathbf{s} \bigr).
 
     :func:`~torch_gic.encoding.describe` gives the number, the mean and the spread of the members of each component.
-    :math:`\hat{\mathbf{x}}` are the features after :class:`~torch_gic.nn.OutlierClamp`. Division by their deviations
-    :math:`\mathbf{s}` makes their units equal. :math:`\mathrm{norm}` is :class:`~torch_gic.nn.BoundedNorm`.
-
-    Without :math:`\mathbf{W}_v`, the filter takes the gradients of :func:`~torch_gic.encoding.gaussian_encode`, as in the
-    paper, and features are neither clamped nor normalised.
+    :class:`~torch_gic.nn.conv.projection.Projection` makes :math:`\mathbf{v}`. Without it, the filter takes the gradients of
+    :func:`~torch_gic.encoding.gaussian_encode`, as in the paper, and features are neither clamped nor normalised.
 
     :meth:`prepare` computes :math:`\mathbf{v}` from features, and :meth:`forward` the output from :math:`\mathbf{v}`.
 
@@ -42,6 +38,8 @@ class GaussianFilter(torch.nn.Module):
         num_components (int): The number of components :math:`C` per scale.
         hidden_channels (int, optional): Size of :math:`\mathbf{v}`. With :obj:`None`, the mixture sees
             :math:`\mathbf{x}` itself, as in the paper. (default: :obj:`16`)
+        edge_dim (int, optional): Size of the features of edges, which are then the members of fields.
+            (default: :obj:`None`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
     Shapes:
@@ -56,6 +54,7 @@ class GaussianFilter(torch.nn.Module):
         num_scales: int,
         num_components: int,
         hidden_channels: int | None = 16,
+        edge_dim: int | None = None,
         bias: bool = True,
     ) -> None:
         super().__init__()
@@ -68,7 +67,7 @@ class GaussianFilter(torch.nn.Module):
         self.projection: Projection | None = None
         if hidden_channels is not None:
             check_at_least(hidden_channels, "hidden_channels", 1)
-            self.projection = Projection(in_channels, hidden_channels)
+            self.projection = Projection(in_channels, hidden_channels, edge_dim)
             channels = hidden_channels
         self.mixture = GaussianMixture(channels, num_scales, num_components, describes=hidden_channels is not None)
         size = -1 if channels == -1 else num_scales * num_components * self.mixture.out_channels
@@ -85,10 +84,10 @@ class GaussianFilter(torch.nn.Module):
         """Size of each feature vector; -1 until the first input tells it."""
         return self.mixture.in_channels if self.projection is None else self.projection.lin.in_channels
 
-    def prepare(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def prepare(self, x: Tensor, edges: Edges | None = None) -> Prepared:
         """The features with outliers clamped, and what the mixture sees of them."""
         check_features(x, self.in_channels, self.mixture.alpha.dtype)
-        return (x, x) if self.projection is None else self.projection(x)
+        return Prepared(x, x) if self.projection is None else self.projection(x, edges)
 
     def clamp(self, x: Tensor) -> Tensor:
         """Clamps other features of the same kind by the statistics so far."""
@@ -101,38 +100,21 @@ class GaussianFilter(torch.nn.Module):
         return self.lin(self.mixture(v, fields, weight).flatten(start_dim=1))
 
     @torch.no_grad()
-    def init_from_data(self, x: Tensor, generator: torch.Generator | None = None, num_iterations: int = 0) -> None:
+    def init_from_data(
+        self,
+        x: Tensor,
+        edges: Edges | None = None,
+        generator: torch.Generator | None = None,
+        num_iterations: int = 0,
+    ) -> None:
         """Starts statistics and mixtures from data: see :meth:`GICConv.init_from_data`."""
         if self.projection is not None:
             self.projection.reset_statistics()
             training = self.training
             self.train()
-            x = self.prepare(x)[1]
+            x = self.prepare(x, edges).v
             self.train(training)
         self.mixture.init_from_data(x, generator, num_iterations)
-
-
-class Projection(torch.nn.Module):
-    """Makes what the mixture sees: features in equal units, a linear map, and a normalisation."""
-
-    def __init__(self, in_channels: int, hidden_channels: int) -> None:
-        super().__init__()
-        self.clamp = OutlierClamp(in_channels)
-        self.lin = Linear(in_channels, hidden_channels, bias=False)
-        self.norm = BoundedNorm(hidden_channels)
-
-    def reset_parameters(self) -> None:
-        self.lin.reset_parameters()
-        self.reset_statistics()
-
-    def reset_statistics(self) -> None:
-        self.clamp.reset_statistics()
-        self.norm.reset_statistics()
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The clamped features, in float32 for half precision, and their projection."""
-        x, reciprocal = self.clamp(x)
-        return x, self.norm(self.lin((x * reciprocal).to(self.lin.weight.dtype)))
 
 
 class WideLinear(Linear):

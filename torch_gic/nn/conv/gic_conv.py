@@ -7,23 +7,22 @@ import math
 import torch
 from torch import Tensor
 from torch.nn.parameter import Parameter
-from torch_geometric.nn import Linear
 from torch_geometric.typing import PairTensor, SparseTensor
-from torch_geometric.utils import is_sparse
 
-from torch_gic._checks import check_at_least, check_features
-from torch_gic.encoding import field_mean
-from torch_gic.fields import AnyFields, Fields, bipartite_fields, receptive_fields
-from torch_gic.nn.conv.explain import ExplainableConv
+from torch_gic._checks import check_features
+from torch_gic.fields import AnyFields, Fields
+from torch_gic.nn.conv.field_conv import FieldConv, as_pair
 from torch_gic.nn.conv.gaussian_filter import GaussianFilter
+from torch_gic.nn.conv.linear_part import LinearPart
 from torch_gic.nn.conv.outlier_clamp import OutlierClamp
+from torch_gic.nn.conv.projection import Edges, Prepared
 
 # Training may take a scale anywhere, and weights of directed graphs may be anything: infinite ones would make zeros NaN.
 HEAVIEST = 1e12
 FILTER_SHARE = 0.1
 
 
-class GICConv(ExplainableConv):
+class GICConv(FieldConv):
     r"""The Gaussian-induced convolution operator from the
     `"Gaussian-Induced Convolution for Graphs" <https://arxiv.org/abs/1811.04393>`_ paper
 
@@ -50,6 +49,13 @@ class GICConv(ExplainableConv):
       :math:`\mathbf{s}` are their standard deviations.
     - :math:`\mathbf{v}` is what the mixture sees: a projection, normalised by :class:`~torch_gic.nn.BoundedNorm`.
     - :math:`\bar{\mathbf{x}}_i` is the mean of the neighbours in all channels (:func:`~torch_gic.encoding.field_mean`).
+
+    With :obj:`edge_dim`, the members of a field are the edges that lead to the node. The mixture sees their features
+    :math:`\mathbf{e}` beside the nodes that they come from, and :math:`\mathbf{W}_2` times their mean is added:
+
+    .. math::
+        \mathbf{v}_e = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_{j(e)} / \mathbf{s}
+        + \mathbf{W}_e \, \hat{\mathbf{e}} / \mathbf{s}_e).
 
     As in every PyG layer, the activation is left to the model: the ReLU of the paper's Eqn. (4) is not applied.
 
@@ -81,11 +87,13 @@ class GICConv(ExplainableConv):
             :math:`\mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i`, and to multiply the rest by
             1/10. (default: :obj:`True`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
+        edge_dim (int, optional): Size of the features of edges, if there are any. It needs one scale and no self-loops. Memory
+            then has :obj:`hidden_channels` numbers per edge. (default: :obj:`None`)
 
     Shapes:
         - **input:** features :math:`(|\mathcal{V}|, F_{in})` or, of a bipartite graph,
           :math:`((|\mathcal{V}_s|, F_{in}), (|\mathcal{V}_t|, F_t))`, edge indices :math:`(2, |\mathcal{E}|)`,
-          edge weights :math:`(|\mathcal{E}|)` *(optional)*
+          edge weights :math:`(|\mathcal{E}|)` *(optional)*, edge features :math:`(|\mathcal{E}|, D)` *(optional)*
         - **output:** features :math:`(|\mathcal{V}|, F_{out})` or :math:`(|\mathcal{V}_t|, F_{out})`
 
     Example:
@@ -110,28 +118,25 @@ class GICConv(ExplainableConv):
         train_scale: bool = True,
         root_weight: bool = True,
         bias: bool = True,
+        edge_dim: int | None = None,
     ) -> None:
-        super().__init__(aggr=None)
-        if max_neighbors is not None:
-            check_at_least(max_neighbors, "max_neighbors", 1)
+        super().__init__(num_scales, add_self_loops, max_neighbors, edge_dim)
+        if edge_dim is not None and hidden_channels is None:
+            raise ValueError("Expected 'hidden_channels' with 'edge_dim', since a projection joins both (got None)")
         if not (math.isfinite(scale) and scale > 0):
             raise ValueError(f"Expected 'scale' to be positive and finite (got {scale})")
         source_channels, target_channels = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         self.filter = GaussianFilter(
-            source_channels, out_channels, num_scales, num_components, hidden_channels, bias and not root_weight
+            source_channels, out_channels, num_scales, num_components, hidden_channels, edge_dim, bias and not root_weight
         )
         # Targets that are nodes of another kind have statistics of their own.
         own = root_weight and hidden_channels is not None and isinstance(in_channels, tuple)
         self.clamp_target = OutlierClamp(target_channels) if own else None
-        self.lin_root = Linear(target_channels, out_channels, bias) if root_weight else None
-        self.lin_mean = Linear(source_channels, out_channels, bias=False) if root_weight else None
+        self.linear = LinearPart(source_channels, target_channels, out_channels, edge_dim, bias) if root_weight else None
         self.log_scale = Parameter(torch.empty(num_scales), requires_grad=train_scale)
         self.out_channels = out_channels
         self.num_components = num_components
-        self.num_scales = num_scales
         self.hidden_channels = hidden_channels
-        self.add_self_loops = add_self_loops
-        self.max_neighbors = max_neighbors
         self.initial_scale = scale
         self.reset_parameters()
 
@@ -139,7 +144,7 @@ class GICConv(ExplainableConv):
         super().reset_parameters()
         self.filter.reset_parameters()
         torch.nn.init.constant_(self.log_scale, math.log(self.initial_scale))
-        for module in (self.clamp_target, self.lin_root, self.lin_mean):
+        for module in (self.clamp_target, self.linear):
             if module is not None:
                 module.reset_parameters()
 
@@ -155,6 +160,7 @@ class GICConv(ExplainableConv):
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
         *,
+        edge_attr: Tensor | None = None,
         fields: AnyFields | None = None,
     ) -> Tensor:
         r"""Forward pass.
@@ -166,89 +172,39 @@ class GICConv(ExplainableConv):
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
             batch (torch.Tensor, optional): The graph of each node. The layer uses it only to refuse edges between graphs.
                 (default: :obj:`None`)
+            edge_attr (torch.Tensor, optional): The features of edges, for a layer with :obj:`edge_dim`.
+                (default: :obj:`None`)
             fields (Fields, optional): Fields made before: by :func:`~torch_gic.receptive_fields`, by the transform
                 :class:`~torch_gic.ReceptiveFields` as :obj:`data.fields`, or a plain pair ``(index, weight)``. The layer then
                 does not use the edges and their weights. (default: computed)
         """
-        source, target = _pair(x)
+        source, target = as_pair(x)
         check_features(source, self.in_channels)  # before its size is taken for that of the graph
         fields = self.fields(x, edge_index, edge_weight, batch) if fields is None else self.checked(fields, x, edge_index)
-        prepared, v, root = self._prepare(source, target)
-        out = self.filter(v, fields, self._scaled(fields.weight))
-        if self.lin_root is not None and self.lin_mean is not None:
+        edges = self.edges(edge_index, edge_attr)
+        prepared, root = self._prepare(source, target, edges)
+        out = self.filter(prepared.v, fields, self._scaled(fields.weight))
+        if self.linear is not None:
             # The filter has many inputs, much alike. Steps of the same size in all weights, as Adam takes them, would add up
-            # to a change of the output that many times as large, and too large.
-            dtype = self.lin_root.weight.dtype
-            x, narrow = prepared.to(dtype), self.in_channels <= self.out_channels  # the mean of as few channels as possible
-            mean = self.lin_mean(field_mean(x, fields).to(dtype)) if narrow else field_mean(self.lin_mean(x), fields)
-            out = self.lin_root(root.to(dtype)) + mean + FILTER_SHARE * out  # alpha= of torch.add is lost in Inductor
+            # to a change of the output that many times as large, and too large. (alpha= of torch.add is lost in Inductor.)
+            out = self.linear(root, prepared, fields, edges) + FILTER_SHARE * out
         return out if torch.is_autocast_enabled(source.device.type) else out.to(source.dtype)
 
-    def _prepare(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The clamped sources, what the mixture sees of them, and the clamped targets, for the root weight."""
-        prepared, v = self.filter.prepare(source)
-        if self.lin_root is None:
-            return prepared, v, prepared
+    def _prepare(self, source: Tensor, target: Tensor, edges: Edges | None) -> tuple[Prepared, Tensor]:
+        """The sources as the filter prepares them, and the clamped targets, for the root weight."""
+        prepared = self.filter.prepare(source, edges)
+        if self.linear is None:
+            return prepared, prepared.x
         name = "x" if source is target else "x_dst"
-        check_features(target, self.lin_root.in_channels, self.log_scale.dtype, name)
+        check_features(target, self.linear.root.in_channels, self.log_scale.dtype, name)
         if source is target:
-            return prepared, v, prepared
+            return prepared, prepared.x
         if self.clamp_target is not None:
-            return prepared, v, self.clamp_target(target)[0]
+            return prepared, self.clamp_target(target)[0]
         if source.size(1) != target.size(1):
             sizes = f"{source.size(1)} and {target.size(1)}"
             raise ValueError(f"Expected 'in_channels' to be a tuple, as (-1, -1), for nodes of two sizes (got x of {sizes})")
-        return prepared, v, self.filter.clamp(target)
-
-    def fields(
-        self,
-        x: Tensor | PairTensor,
-        edge_index: Tensor | SparseTensor,
-        edge_weight: Tensor | None = None,
-        batch: Tensor | None = None,
-    ) -> Fields:
-        """Computes the receptive fields with the settings of this layer. Pass them to ``forward`` as ``fields``."""
-        source, target = _pair(x)
-        if self.flow != "source_to_target":
-            raise ValueError(f"Expected 'flow' to be 'source_to_target' (got {self.flow!r}); flip the edges instead")
-        edge_weight = self.masked_weight(edge_index, edge_weight)
-        if source is not target:
-            if self.num_scales != 1:
-                raise ValueError(
-                    "Expected 'num_scales' to be 1 for a pair (x_src, x_dst), since walks of several steps need edges among"
-                    f" all nodes (got {self.num_scales}); or pass 'fields'"
-                )
-            if self.add_self_loops:
-                raise ValueError(
-                    "Expected 'add_self_loops' to be False for a pair (x_src, x_dst), whose targets are no sources (got True)"
-                )
-            return bipartite_fields(edge_index, edge_weight, size=(source.size(0), target.size(0)))
-        return receptive_fields(
-            edge_index,
-            edge_weight,
-            num_nodes=source.size(0),
-            batch=batch,
-            num_scales=self.num_scales,
-            add_self_loops=self.add_self_loops,
-            max_neighbors=self.max_neighbors,
-        )
-
-    def checked(
-        self,
-        fields: AnyFields,
-        x: Tensor | PairTensor,
-        edge_index: Tensor | SparseTensor | None,
-    ) -> Fields:
-        """The fields as an object, refused if they are of another graph or of other settings than those of this layer."""
-        if self.explain and self._edge_mask is not None:
-            raise ValueError("Expected no 'fields' of a layer that is explained: they were made without the edge mask")
-        source, target = _pair(x)
-        size = source.size(0), target.size(0)
-        fields = Fields.of(fields, size)
-        edges = None if edge_index is None or is_sparse(edge_index) else edge_index
-        settings = Fields.settings_of(self.num_scales, self.add_self_loops, self.max_neighbors)
-        fields.check(*size, edges, self.num_scales, settings)
-        return fields
+        return prepared, self.filter.clamp(target)
 
     @torch.no_grad()
     def init_from_data(
@@ -257,6 +213,7 @@ class GICConv(ExplainableConv):
         edge_index: Tensor | SparseTensor,
         edge_weight: Tensor | None = None,
         *,
+        edge_attr: Tensor | None = None,
         fields: AnyFields | None = None,
         generator: torch.Generator | None = None,
         num_iterations: int = 0,
@@ -268,19 +225,19 @@ class GICConv(ExplainableConv):
         every scale. After that, :obj:`num_iterations` steps of EM fit the mixtures to :math:`\mathbf{v}`.
         """
         fields = self.fields(x, edge_index, edge_weight) if fields is None else self.checked(fields, x, edge_index)
-        self.filter.init_from_data(x, generator, num_iterations)
+        self.filter.init_from_data(x, self.edges(edge_index, edge_attr), generator, num_iterations)
         present = (fields.weight > 0).sum(dim=0).clamp(min=1)
         mean_weight = fields.weight.sum(dim=0) / present
         self.log_scale.copy_(torch.where(mean_weight > 0, -mean_weight.log(), self.log_scale))
 
     @torch.no_grad()
-    def entropy(self, x: Tensor, fields: Fields) -> Tensor:
-        r"""How equally the components share the nodes: the mean entropy of the responsibilities :math:`Q`, divided by
-        :math:`\log C`, per scale: ``[K]``.
+    def entropy(self, x: Tensor, fields: Fields, edge_index: Tensor | None = None, edge_attr: Tensor | None = None) -> Tensor:
+        r"""How equally the components share the members of fields: the mean entropy of the responsibilities :math:`Q`, divided
+        by :math:`\log C`, per scale: ``[K]``. A layer with :obj:`edge_dim` needs the edges and their features, too.
 
         At 1, all components do the same, and one would be enough. At 0, each field member belongs to one component.
         """
-        v = self.filter.prepare(x)[1]
+        v = self.filter.prepare(x, self.edges(edge_index, edge_attr)).v
         return self.filter.mixture.entropy(v, fields, self._scaled(fields.weight))
 
     def _scaled(self, weight: Tensor) -> Tensor:
@@ -293,13 +250,3 @@ class GICConv(ExplainableConv):
             f"{self.__class__.__name__}({self.in_channels}, {self.out_channels}, "
             f"num_components={self.num_components}, num_scales={self.num_scales})"
         )
-
-
-def _pair(x: Tensor | PairTensor) -> PairTensor:
-    """Features of sources and targets, which are the same object where the graph is not bipartite."""
-    if not isinstance(x, tuple | list):
-        return x, x
-    if len(x) != 2 or not all(isinstance(part, Tensor) for part in x):
-        kinds = ", ".join(type(part).__name__ for part in x)
-        raise TypeError(f"Expected 'x' to be a tensor or a pair of tensors (x_src, x_dst) (got ({kinds}))")
-    return x[0], x[1]

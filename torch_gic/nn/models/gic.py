@@ -108,6 +108,9 @@ class GIC(NodeLevel):
         layers = parse_architecture(architecture)
         # Not asked from the layers, which may be wrapped: by torch.compile, checkpointing or FSDP.
         self.convolves = [kind == "C" for kind, size in layers if kind in "CP" and size is not None]
+        self.edge_dim = kwargs.get("edge_dim")
+        if self.edge_dim is not None and not all(self.convolves):
+            raise ValueError(f"Expected no coarsening with 'edge_dim': coarse edges have no features (got {architecture!r})")
         components = iter(components_of(layers, num_components))
         reads = readout == "all" and any(size is None for _, size in layers)
         for kind, size in layers:
@@ -166,6 +169,7 @@ class GIC(NodeLevel):
         batch: Tensor | None = None,
         *,
         batch_size: int | None = None,
+        edge_attr: Tensor | None = None,
         fields: AnyFields | None = None,
         clusters: Sequence[Tensor] | None = None,
         num_seeds: int | None = None,
@@ -179,6 +183,8 @@ class GIC(NodeLevel):
             batch (torch.Tensor, optional): The graph of each node. (default: all in one)
             batch_size (int, optional): The number of graphs :math:`B`, for batches that end in empty graphs.
                 (default: inferred)
+            edge_attr (torch.Tensor, optional): The features of edges, for a network with :obj:`edge_dim`.
+                (default: :obj:`None`)
             fields (Fields, optional): The fields of the input graphs, such as :obj:`data.fields` of
                 :class:`~torch_gic.ReceptiveFields` with the settings of this network. (default: computed)
             clusters (sequence, optional): The clusters of each coarsening, from :class:`~torch_gic.PreCoarsen`.
@@ -199,16 +205,18 @@ class GIC(NodeLevel):
             if torch.compiler.is_exporting():
                 torch._check(highest >= 0)  # a batch without any graph is not exported
         if num_seeds is not None:
+            if edge_attr is not None:
+                raise NotImplementedError("Outputs of seeds alone are not computed with 'edge_attr'; leave out 'num_seeds'")
             return self._classify(self._convolve_seeds(x, edge_index, edge_weight, batch, fields, num_seeds))
         levels, remaining = [], iter(clusters or ())
         layers: Any = self.layers
         for layer, norm, convolves in zip(layers, self.norms, self.convolves, strict=True):
             if convolves:
                 if fields is None and layer.explain:  # each layer has a mask of its own
-                    x = layer(x, edge_index, edge_weight, batch)
+                    x = layer(x, edge_index, edge_weight, batch, edge_attr=edge_attr)
                 else:  # once for all convolutions up to the next coarsening
                     fields = self._fields(layer, x, edge_index, edge_weight, batch, fields=fields)
-                    x = layer(x, edge_index, fields=fields)
+                    x = layer(x, edge_index, edge_attr=edge_attr, fields=fields)
                 x = self._activate(norm, x)
                 levels.append((x, batch))
             else:
@@ -241,7 +249,9 @@ class GIC(NodeLevel):
         hooks = [conv.register_forward_pre_hook(start, with_kwargs=True) for conv in convs]
         try:
             with torch.no_grad():
-                self(batch.x, batch.edge_index, batch.edge_weight, batch.batch, batch_size=batch.num_graphs)
+                graphs = batch.x, batch.edge_index, batch.edge_weight, batch.batch
+                attr = None if self.edge_dim is None else batch.edge_attr
+                self(*graphs, batch_size=batch.num_graphs, edge_attr=attr)
         finally:
             for hook in hooks:
                 hook.remove()

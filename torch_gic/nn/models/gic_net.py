@@ -54,7 +54,7 @@ class GICNet(BasicGNN):
 
     in_channels: Any  # a tuple, too
     supports_edge_weight = True  # type: ignore[misc]  # PyG calls them final, for its scripts
-    supports_edge_attr = False  # type: ignore[misc]
+    supports_edge_attr = True  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -84,7 +84,7 @@ class GICNet(BasicGNN):
             x (torch.Tensor): The node features.
             edge_index (torch.Tensor or SparseTensor): The edges.
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
-            edge_attr (torch.Tensor, optional): Refused: the layers have no edge features.
+            edge_attr (torch.Tensor, optional): The features of edges, for layers with :obj:`edge_dim`. (default: :obj:`None`)
             batch (torch.Tensor, optional): The graph of each node, for normalisations that ask for it.
             batch_size (int, optional): The number of graphs. (default: computed)
             num_sampled_nodes_per_hop (list, optional): Those of :class:`~torch_geometric.loader.NeighborLoader`. Then only
@@ -95,10 +95,12 @@ class GICNet(BasicGNN):
         """
         if _is_traced(x):  # to_hetero and its like trace what a basic network does, with fields of each layer
             return super().forward(x, edge_index, edge_weight, edge_attr, batch, batch_size, num_sampled_nodes_per_hop)
-        if edge_attr is not None:
-            raise ValueError("Expected no 'edge_attr', which GICConv has no use for; weights are passed as 'edge_weight'")
         if isinstance(self.in_channels, tuple | list) or (fields is None and self.convs[0].explain):
-            return super().forward(x, edge_index, edge_weight, None, batch, batch_size, num_sampled_nodes_per_hop)
+            return super().forward(x, edge_index, edge_weight, edge_attr, batch, batch_size, num_sampled_nodes_per_hop)
+        if edge_attr is not None and num_sampled_nodes_per_hop is not None:
+            raise NotImplementedError(
+                "Layers of samples are not trimmed with 'edge_attr'; leave out num_sampled_nodes_per_hop"
+            )
         if num_sampled_nodes_per_hop is not None and fields is None:
             warnings.warn(
                 "GICNet: fields of a sample, without the edges that were not sampled, weigh nodes differently from those of"
@@ -113,7 +115,7 @@ class GICNet(BasicGNN):
         outputs: list[Tensor] = []
         for layer, (conv, part) in enumerate(zip(self.convs, parts, strict=True)):
             given = (x, edge_index) if part is whole else ((x, x[: part.num_nodes]), None)
-            x = conv(*given, fields=part)
+            x = conv(*given, edge_attr=edge_attr, fields=part)
             batch = None if batch is None else batch[: part.num_nodes]
             x = self._activate(layer, x, batch, batch_size)
             outputs.append(x)
@@ -164,6 +166,9 @@ class GICNet(BasicGNN):
             raise ValueError("Expected a network in evaluation mode: call .eval() first")
         if isinstance(self.in_channels, tuple | list):
             raise NotImplementedError("There is no inference by batches for nodes of two kinds")
+        first: Any = self.convs[0]
+        if first.edge_dim is not None:
+            raise NotImplementedError("There is no inference by batches with features of edges")
         if self.supports_norm_batch:
             raise NotImplementedError(
                 "There is no inference by batches with a normalisation over graphs, which sees all nodes"
