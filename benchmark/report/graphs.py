@@ -1,20 +1,62 @@
-"""The sections on peers: graphs, molecules, what each part of GIC is worth, and nodes."""
+"""The sections on graphs: GIC beside its peers, what each part of GIC is worth, and molecules."""
 
-from ..common.statistics import LEVEL, compare, holm, mean_and_spread, spread
-from ..common.tables import markdown
-from ..graphs.molecules import MOLECULES
+from collections import defaultdict
+
+from ..common.command import markdown
+from ..common.records import lines_by_dataset
+from ..common.statistics import LEVEL, compare, holm, mean_and_spread
+from ..common.training import best
+from ..graphs.data import MOLECULES
 from ..graphs.networks import PEERS, POOLED, VARIANTS
-from .collect import graph_results, node_results
 
+SHOWN = ["GIC", "GIC, C = 1", *PEERS]
 GRAPHS_TEXT = """All behind the same two-layer encoder, or all without it. All have the same trials (learning rate, width,
 layers, dropout), judged by a fold that is never tested. Each of the other folds is tested once, at the epoch that validation
 graphs chose. Difference: GIC less the network, with the interval of 95 % (corrected resampled t-test, Nadeau and Bengio 2003),
 and p after Holm over all tests of this table. Seconds are of an epoch, the least over the folds, one thread, on a machine busy
 with other runs too."""
-
-
 PUBLISHED = """Published for the same molecules of HIV and another scaffold split, with edge features (leaderboard of
 ogbg-molhiv, Hu et al. 2020): GCN 76.06 ± 0.97, PNA 79.05 ± 1.32."""
+
+
+def graph_results(folder, molecules=False):
+    """Of each data set and network: {fold: result} of the settings that its trials chose, and these settings. With features
+    other than all or without encoder, the name of the data set says so. Of several numbers of epochs the largest counts."""
+    collected = {}
+    for dataset, lines in lines_by_dataset(folder / "graphs").items():
+        if (dataset in MOLECULES) != molecules:
+            continue
+        groups = defaultdict(lambda: defaultdict(list))
+        for line in lines:
+            job = line["job"]
+            special = [job["features"]] * (job["features"] != "all") + ["no encoder"] * (not job["encoder"])
+            title = f"{dataset} ({', '.join(special)})" if special else dataset
+            groups[title][job["network"]].append((job, line["result"]))
+        for title, networks in groups.items():
+            longest = max(job["epochs"] for runs in networks.values() for job, _ in runs)
+            for network, runs in networks.items():
+                found = _chosen([(job, result) for job, result in runs if job["epochs"] == longest])
+                if found:
+                    collected.setdefault(title, {})[network] = found
+    return collected
+
+
+def _chosen(runs):
+    """The folds of the settings that the trials prefer; without trials, of those that were tested most."""
+
+    def settings(job):
+        return {name: job[name] for name in ("lr", "width", "layers", "dropout")}
+
+    trials = [(settings(job), result) for job, result in runs if job["stage"] == "trial"]
+    tested = [(settings(job), job, result) for job, result in runs if job["stage"] == "test"]
+    if not tested:
+        return None
+    if trials:
+        wanted = best([own for own, _ in trials], [result for _, result in trials])
+    else:
+        wanted = max((own for own, _, _ in tested), key=[own for own, _, _ in tested].count)
+    folds = {job["fold"]: result for own, job, result in tested if own == wanted}
+    return (folds, wanted, len(trials) or 1, tested[0][1]["epochs"]) if folds else None
 
 
 def scores(folds, scale=100):
@@ -58,16 +100,16 @@ def graph_table(collected, networks):
     return markdown([*columns, "learning rate, width, layers, dropout"], rows) if rows else None
 
 
-def verdict(collected, peer):
+def verdict(tests, peer):
     """On how many sets GIC is significantly better and worse than a peer."""
-    tests = [found for (_, network), found in comparisons(collected, PEERS).items() if network == peer and found]
+    tests = [found for (_, network), found in tests.items() if network == peer and found]
     sure = [found for found in tests if found.p is not None and found.p < LEVEL]
     better = sum(found.difference > 0 for found in sure)
     return [peer, len(tests), better, len(sure) - better, sum(found.difference >= 0 for found in tests)]
 
 
 def write_graphs(folder):
-    collected = {name: cells for name, cells in graph_results(folder).items() if name not in MOLECULES}
+    collected = graph_results(folder)
     yield "## Graphs: GIC beside its peers"
     table = graph_table(collected, ["GIC", *PEERS])
     if table is None:
@@ -75,34 +117,32 @@ def write_graphs(folder):
         return
     yield GRAPHS_TEXT
     yield table
-    rows = [row for row in (verdict(collected, peer) for peer in PEERS) if row[1]]
+    tests = comparisons(collected, PEERS)
+    rows = [row for row in (verdict(tests, peer) for peer in PEERS) if row[1]]
     if rows:
         yield f"In short (p < {LEVEL} after Holm):"
-        yield markdown(
-            ["GIC beside", "sets", "significantly better", "significantly worse", "better or level in the mean"], rows
-        )
+        columns = ["GIC beside", "sets", "significantly better", "significantly worse", "better or level in the mean"]
+        yield markdown(columns, rows)
 
 
 def write_parts(folder):
     yield "## Does each part of GIC pay?"
-    collected = {name: cells for name, cells in graph_results(folder).items() if name not in MOLECULES}
-    table = graph_table(collected, [*VARIANTS, *POOLED])
-    changed = any(network in cells for cells in collected.values() for network in [*list(VARIANTS)[1:], *POOLED])
-    if not changed:
+    collected = graph_results(folder)
+    changed = [network for network in (*VARIANTS, *POOLED) if network != "GIC"]
+    if not any(network in cells for cells in collected.values() for network in changed):
         yield 'Not run: `python -m benchmark.graphs --networks "GIC" "GIC, C = 1"` and so on.'
         return
     yield "One thing changed in each line; the difference is what the whole GIC gains over it. As above otherwise."
-    yield table
+    yield graph_table(collected, ["GIC", *changed])
 
 
 def write_molecules(folder):
     yield "## Molecules"
-    collected = {name: cells for name, cells in graph_results(folder).items() if name in MOLECULES}
     rows = []
-    for dataset, cells in collected.items():
-        scale = 1 if MOLECULES[dataset] == "RMSE" else 100
+    for dataset, cells in graph_results(folder, molecules=True).items():
         for network, (folds, _, trials, epochs) in cells.items():
             first = next(iter(folds.values()))
+            scale = 1 if first["metric"] == "RMSE" else 100
             figures = mean_and_spread(scores(folds, scale).values()), f"{min(r['seconds'] for r in folds.values()):.2f}"
             rows.append([f"{dataset} [{first['metric']}]", network, *figures, first["parameters"], len(folds), epochs, trials])
     if not rows:
@@ -112,31 +152,3 @@ def write_molecules(folder):
     if any(row[0].startswith("HIV") for row in rows):
         yield PUBLISHED
     yield markdown(["", "network", "test", "s / epoch", "parameters", "seeds", "epochs", "trials"], rows)
-
-
-def to_the_best(mean, best, runs):
-    """How far a mean is from that of the best peer, and whether a standard deviation of that peer covers it."""
-    deviation = spread([result["test"] for result in runs.values()]) or 0.0
-    reached = "at or above" if mean >= best else "within a deviation" if mean >= best - deviation else "below"
-    return f"{100 * (mean - best):+.2f}, {reached}"
-
-
-def write_nodes(folder):
-    yield "## Nodes: GICConv beside its peers"
-    rows = []
-    for dataset, networks in node_results(folder).items():
-        means = {network: sum(r["test"] for r in runs.values()) / len(runs) for network, (runs, *_) in networks.items()}
-        peers = {network: mean for network, mean in means.items() if not network.startswith("GIC")}
-        best = max(peers, key=peers.get) if peers else None
-        for network, (runs, trials, epochs) in networks.items():
-            first = next(iter(runs.values()))
-            gap = "-" if best in (None, network) else to_the_best(means[network], means[best], networks[best][0])
-            seconds = min(result["seconds"] for result in runs.values())
-            score = mean_and_spread(scores(runs).values())
-            row = [f"{dataset} [{first['metric']}]", network, score, gap, f"{seconds:.3f}", first["parameters"]]
-            rows.append([*row, len(runs), epochs, trials])
-    if not rows:
-        yield "Not run: `python -m benchmark.nodes`, see [the plan](PLAN.md)."
-        return
-    yield "In each run validation nodes choose the trial and the epoch. Runs share most of their nodes: nothing is tested."
-    yield markdown(["", "network", "test", "to the best peer", "s / epoch", "parameters", "runs", "epochs", "trials"], rows)
