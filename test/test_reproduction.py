@@ -14,7 +14,7 @@ from benchmark.common.training import DEFAULT
 from benchmark.graphs.runs import make_job
 from benchmark.paper.tables import PRINTED, TABLE1, TABLE3, TABLE4, TABLE5, TABLES, accuracies
 from benchmark.report.__main__ import make_report
-from benchmark.report.graphs import comparisons, graph_results
+from benchmark.report.graphs import all_networks, comparisons, graph_results
 
 RESULTS = ROOT / "benchmark" / "results"
 
@@ -101,6 +101,21 @@ def test_report_of_peers(tmp_path):
     run_module("benchmark.report", "--output", folder)
     assert (tmp_path / "RESULTS.md").read_text() == report
     assert sorted(path.name for path in folder.glob("*.png")) == ["curves.png", "intervals.png"]
+
+
+def test_all_networks_in_one_table(tmp_path):
+    """A row for each set with and without encoder; fewer folds are said, and are never the best."""
+    path = tmp_path / "graphs" / "MUTAG.jsonl"
+    write_runs(path, {"GIC": [0.9, 0.8], "GCN": [0.99], "PNA": [0.7, 0.9]})
+    write_runs(path, {"GIC, C = 1": [0.5, 0.5], "GIN": [0.5, 0.7]}, encoder=False)
+    lines = all_networks(graph_results(tmp_path)).splitlines()
+    header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    assert header == ["", "folds", "epochs", "trials", "GIC", "GIC, C = 1", "PNA", "GIN", "GCN"]
+    settings = ["2", "2", "1"]
+    assert rows == [
+        ["MUTAG", *settings, "**85.00 ± 7.07**", "-", "80.00 ± 14.14", "-", "99.00 (1 of 2 folds)"],
+        ["MUTAG (no encoder)", *settings, "-", "50.00 ± 0.00", "-", "**60.00 ± 14.14**", "-"],
+    ]
 
 
 def test_report_of_nothing(tmp_path):

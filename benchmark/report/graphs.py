@@ -1,5 +1,6 @@
 """The sections on graphs: GIC beside its peers, what each part of GIC is worth, and molecules."""
 
+import statistics
 from collections import defaultdict
 
 from ..common.command import markdown
@@ -9,7 +10,9 @@ from ..common.training import best
 from ..graphs.data import MOLECULES
 from ..graphs.networks import PEERS, POOLED, VARIANTS
 
-SHOWN = ["GIC", "GIC, C = 1", *PEERS]
+SHOWN = ["GIC", "GIC, C = 1", *PEERS]  # in the table of all networks
+ALL_TEXT = """Accuracy of all networks that were run, the best of each row in bold. A network that was run on fewer folds than
+others says so, and is never bold. The next table has the differences, with tests."""
 GRAPHS_TEXT = """All behind the same two-layer encoder, or all without it. All have the same trials (learning rate, width,
 layers, dropout), judged by a fold that is never tested. Each of the other folds is tested once, at the epoch that validation
 graphs chose. Difference: GIC less the network, with the interval of 95 % (corrected resampled t-test, Nadeau and Bengio 2003),
@@ -78,6 +81,32 @@ def comparisons(collected, networks, base="GIC"):
     return holm(found)
 
 
+def all_networks(collected):
+    """A row for each data set, a column for each network."""
+    shown = [network for network in SHOWN if any(network in cells for cells in collected.values())]
+    rows = []
+    for dataset, cells in collected.items():
+        found = {network: cells[network] for network in shown if network in cells}
+        if found:
+            most, epochs = max(len(folds) for folds, *_ in found.values()), next(iter(found.values()))[3]
+            trials = ", ".join(map(str, sorted({trials for _, _, trials, _ in found.values()})))
+            rows.append([dataset, most, epochs, trials, *_figures(found, shown, most)])
+    return markdown(["", "folds", "epochs", "trials", *shown], rows)
+
+
+def _figures(found, shown, most):
+    """Mean and deviation of each network: the best of those with all folds in bold, the others with their number of folds."""
+    values = {network: list(scores(folds).values()) for network, (folds, *_) in found.items()}
+    highest = max(statistics.mean(own) for own in values.values() if len(own) == most)
+    for network in shown:
+        text = mean_and_spread(values[network]) if network in values else "-"
+        if len(values.get(network, [])) not in (0, most):
+            text += f" ({len(values[network])} of {most} folds)"
+        elif network in values and statistics.mean(values[network]) == highest:
+            text = f"**{text}**"
+        yield text
+
+
 def difference(found):
     if found is None:
         return "-", "-"
@@ -115,6 +144,8 @@ def write_graphs(folder):
     if table is None:
         yield "Not run: `python -m benchmark.graphs`, see [the plan](PLAN.md)."
         return
+    yield ALL_TEXT
+    yield all_networks(collected)
     yield GRAPHS_TEXT
     yield table
     tests = comparisons(collected, PEERS)
