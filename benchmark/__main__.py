@@ -16,8 +16,7 @@ import sys
 import time
 from importlib.util import find_spec
 
-from .common.arguments import add_data_arguments, make_parser
-from .common.tables import print_table
+from .common.command import add_data_arguments, make_parser, print_table
 
 WITH_DATA = ("speed.conv", "speed.epoch", "pooling", "pooling.parts", "graphs", "nodes", "nodes.units", "worth", "paper")
 OTHERS = ("speed.scale", "report", "gpu.cost", "gpu.compile")

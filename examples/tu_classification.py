@@ -2,7 +2,7 @@
 
 PyG downloads the data set, or takes NAME.zip from --data-url. Node features are the one-hot label and the degree, or the
 degree alone where there are no labels. A tenth of the graphs chooses the epoch, another tenth is tested once: on a small data
-set that says little. For ten folds, published splits and other networks see `python -m benchmark.graph_classification`.
+set that says little. For ten folds and other networks see `python -m benchmark.graphs`.
 """
 
 import argparse

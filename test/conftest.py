@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,3 +141,21 @@ def call(monkeypatch, capsys, tmp_path):
 
     yield call
     torch.set_num_threads(threads)
+
+
+def run_module(module, *arguments, cwd=ROOT, fails=False):
+    """Runs a module of the checkout as a user would, in a process of its own; gives what it prints, or its errors too if it
+    fails."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    environment = {**os.environ, "TQDM_DISABLE": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment)
+    assert (done.returncode != 0) == fails, done.stderr
+    return done.stdout + done.stderr if fails else done.stdout
+
+
+@pytest.fixture
+def rings(archive, tmp_path):
+    """Arguments of the benchmarks: where the data set RINGS is, and where results go."""
+    (tmp_path / "tudataset").mkdir()
+    shutil.move(tmp_path / "RINGS.zip", tmp_path / "tudataset")
+    return ["--data-url", archive, "--root", tmp_path / "data", "--output", tmp_path / "results"]

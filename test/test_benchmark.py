@@ -2,49 +2,26 @@
 
 import importlib.util
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
+from conftest import ROOT, run_module
 
 from benchmark.__main__ import OTHERS, WITH_DATA
-from benchmark.worth import graphs
+from benchmark.worth.parts import PARTS
 
-ROOT = Path(__file__).parents[1]
-MODULES = [
-    name if name.count(".") or name not in ("graphs", "nodes", "paper", "report", "pooling", "worth") else f"{name}.__main__"
-    for name in WITH_DATA + OTHERS
-]
+MODULES = [f"{name}.__main__" if (ROOT / "benchmark" / name).is_dir() else name for name in WITH_DATA + OTHERS]
 
 
-def run(module, *arguments, cwd=ROOT):
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    environment = {**os.environ, "TQDM_DISABLE": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.fixture
-def data(archive, tmp_path):
-    """The arguments that say where the data set RINGS is, and where results go."""
-    (tmp_path / "tudataset").mkdir()
-    shutil.move(tmp_path / "RINGS.zip", tmp_path / "tudataset")
-    return ["--data-url", archive, "--root", tmp_path / "data", "--output", tmp_path / "results"]
-
-
-def test_conv(data, tmp_path, call):
-    settings = ["--datasets", "RINGS", *data, "--parts", "layers", "wide", "kernels", "fields"]
+def test_conv(rings, tmp_path, call):
+    settings = ["--datasets", "RINGS", *rings, "--parts", "layers", "wide", "kernels", "fields"]
     settings += ["--rounds", 1, "--threads", 1, "--graphs", 5]
-    out = run("benchmark.speed.conv", *settings)
+    out = run_module("benchmark.speed.conv", *settings)
     assert "RINGS: receptive fields, K = 7" in out
     path = tmp_path / "results" / "conv.json"
-    assert path.with_suffix(".png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     results = json.loads(path.read_text())
     assert "(x: times GIN, times PNA)" in out
     layers = {"GICConv", "GICConv, C = 1", "GIN", "PNA", "GMMConv", "GATv2", "GraphSAGE", "GCN"}
@@ -65,8 +42,8 @@ def test_gpu_cost(call):
     assert out.count("A training step on") == 4
 
 
-def test_epoch(data, call):
-    out = call("benchmark.speed.epoch", "--quick", "--dataset", "RINGS", *data[:4])
+def test_epoch(rings, call):
+    out = call("benchmark.speed.epoch", "--quick", "--dataset", "RINGS", *rings[:4])
     assert re.findall(r"^(G.*?|PNA)  +[\d.]+ s  ", out, re.MULTILINE) == ["GIC", "GIC, C = 1", "GIC.as_printed", "GIN", "PNA"]
     assert re.search(r"^GIN +[\d.]+ s +1.00$", out, re.MULTILINE)
     assert out.count("where the time goes") == 3
@@ -100,26 +77,27 @@ def test_what_is_not_installed_is_said(monkeypatch):
 
 def test_all_of_them(tmp_path):
     """The list, and a piece of what is asked for; an error of one is an error of all."""
-    assert "speed.conv" in run("benchmark", cwd=tmp_path)
-    assert re.search(r"^gpu.cost +done", run("benchmark", "--quick", "--only", "gpu.cost", cwd=tmp_path), re.MULTILINE)
-    command = [sys.executable, "-m", "benchmark", "--quick", "--only", "paper", "--data-url", "file:///no/such/folder"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert done.returncode == 1
-    assert "Could not get MUTAG from file:///no/such/folder/tudataset" in done.stderr
-    assert "failed (1)" in done.stdout
+    assert "speed.conv" in run_module("benchmark", cwd=tmp_path)
+    out = run_module("benchmark", "--quick", "--only", "gpu.cost", cwd=tmp_path)
+    assert re.search(r"^gpu.cost +done", out, re.MULTILINE)
+    nowhere = "file:///no/such/folder"
+    out = run_module("benchmark", "--quick", "--only", "paper", "--data-url", nowhere, cwd=tmp_path, fails=True)
+    assert f"Could not get MUTAG from {nowhere}/tudataset" in out
+    assert "failed (1)" in out
 
 
-def test_worth(data, tmp_path, call, monkeypatch):
-    monkeypatch.setattr(graphs, "DATASETS", {"RINGS": 0.1})
-    out = call("benchmark.worth.__main__", "--parts", "graphs", "--runs", 2, *data)
-    assert re.findall(r"^RINGS +(.*?)  +[\d.]+ ± [\d.]+  +accuracy +2 +0 s", out, re.MULTILINE) == list(graphs.NETWORKS)
+def test_worth(rings, call, monkeypatch):
+    monkeypatch.setitem(PARTS, "graphs", PARTS["graphs"]._replace(datasets={"RINGS": 0.1}))
+    out = call("benchmark.worth.__main__", "--parts", "graphs", "--runs", 2, *rings)
+    found = re.findall(r"^RINGS +(.*?)  +[\d.]+ ± [\d.]+  +accuracy +2 +0 s", out, re.MULTILINE)
+    assert found == list(PARTS["graphs"].networks)
     assert "--seconds to be positive (got -1.0)" in call("benchmark.worth.__main__", "--seconds", -1, fails=True)
 
 
-def test_pooling(data, tmp_path, call):
-    settings = ["--datasets", "RINGS", *data, "--parts", "cut", "time", "reach", "precision"]
+def test_pooling(rings, tmp_path, call):
+    settings = ["--datasets", "RINGS", *rings, "--parts", "cut", "time", "reach", "precision"]
     settings += ["--rounds", 1, "--threads", 1, "--cut-nodes", 20, "--trained-graphs", 1]
-    out = run("benchmark.pooling", *settings)
+    out = run_module("benchmark.pooling", *settings)
     assert "Normalised cut, mean over the graphs" in out
     assert "RINGS: 16 graphs, 80 nodes" in out
     path = tmp_path / "results" / "pooling.json"
@@ -149,7 +127,7 @@ def test_pooling(data, tmp_path, call):
 
 
 def test_pooling_growth():
-    point = json.loads(run("benchmark.pooling.growth", "power law", "vigmm", 100, 1))
+    point = json.loads(run_module("benchmark.pooling.cost", "power law", "vigmm", 100, 1))
     assert point["nodes"] == 100
     assert 0 < point["cut"] < 1
     assert point["time"] > 0

@@ -9,18 +9,15 @@ import pytest
 import torch
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 
+from benchmark.common.data import CLASSES, planted_graph
 from benchmark.common.records import read_lines
-from benchmark.nodes.__main__ import chosen
-from benchmark.nodes.data import DATASETS, load_nodes
-from benchmark.nodes.networks import NETWORKS
-from benchmark.nodes.runs import make_job
+from benchmark.common.training import LOOKS
+from benchmark.nodes.runs import DATASETS, NETWORKS, best_trials, load_nodes, make_job
 from benchmark.nodes.runs import run as run_job
 from benchmark.report.__main__ import make_report
-from benchmark.report.peers import to_the_best
-from benchmark.speed import scale
-from benchmark.speed.made_graphs import CLASSES, planted_graph
-from benchmark.worth import nodes, samples
-from benchmark.worth.timed import LOOKS
+from benchmark.report.nodes import to_the_best
+from benchmark.speed import fields
+from benchmark.worth import parts
 
 
 @pytest.fixture
@@ -58,16 +55,15 @@ def test_runs(source, dataset, network):
     assert result["metric"] == DATASETS[dataset].metric
 
 
-@pytest.mark.parametrize("part", [nodes, samples])
+@pytest.mark.parametrize("part", ["nodes", "samples"])
 def test_worth(source, part, monkeypatch):
     """The time is kept, the weights are those of the best look, and there is something to learn."""
-    monkeypatch.setattr(samples, "SEEDS", 8)
-    monkeypatch.setattr(samples, "PART", 10)
-    for network in part.NETWORKS:
+    monkeypatch.setattr(parts, "SEEDS", 8)
+    monkeypatch.setattr(parts, "PART_SIZE", 10)
+    for network in parts.PARTS[part].networks:
         if network == "sampled neighbours" and not (WITH_PYG_LIB or WITH_TORCH_SPARSE):
             continue
-        job = {"part": "", "dataset": "Tolokers", "network": network, "seconds": 0.5, "run": 0}
-        result = part.run(source, job)
+        result = parts.run(source, {"part": part, "dataset": "Tolokers", "network": network, "seconds": 0.5, "run": 0})
         assert result["steps"] >= 1
         assert len(result["curve"]) == LOOKS
         assert result["validation"] == max(result["curve"]) > 0.7
@@ -108,11 +104,9 @@ def test_distance_to_the_best_peer():
 
 
 def test_validation_chooses():
-    pairs = [
-        ({"network": "GCN", "run": number}, {"validation": validation, "test": test})
-        for number, validation, test in ((0, 0.6, 0.9), (0, 0.8, 0.1), (1, 0.7, 0.3), (1, 0.6, 0.9))
-    ]
-    assert [result["test"] for result in chosen(pairs)["GCN"].values()] == [0.1, 0.3]
+    numbers = (0, 0.6, 0.9), (0, 0.8, 0.1), (1, 0.7, 0.3), (1, 0.6, 0.9)
+    pairs = [({"run": number}, {"validation": validation, "test": test}) for number, validation, test in numbers]
+    assert [result["test"] for result in best_trials(pairs).values()] == [0.1, 0.3]
 
 
 def test_planted_graph():
@@ -129,8 +123,8 @@ def test_planted_graph():
 
 
 def test_scale(call, monkeypatch, tmp_path):
-    monkeypatch.setattr(scale, "QUICK_SIZES", [100, 200])
-    monkeypatch.setattr(scale, "SHORT", 0.0)
+    monkeypatch.setattr(fields, "QUICK_SIZES", [100, 200])
+    monkeypatch.setattr(fields, "SHORT", 0.0)
     out = call(
         "benchmark.speed.scale", "--quick", "--parts", "fields", "samples", "clusters", "--batches", 1, "--output", tmp_path
     )

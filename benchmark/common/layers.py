@@ -13,6 +13,7 @@ PNA_AGGREGATORS = ["mean", "min", "max", "std"]
 PNA_SCALERS = ["identity", "amplification", "attenuation"]
 HEADS = 4  # of GATv2
 KERNELS = 5  # of GMMConv: as many Gaussians as GICConv has components
+SCALES = COMPONENTS = 7  # of the paper: what costs most
 
 
 class About(NamedTuple):
@@ -22,12 +23,10 @@ class About(NamedTuple):
     dimensions: int = 2  # of the pseudo-coordinates of edges
 
 
-def _gin(in_channels, out_channels, about):
+def gin_network(in_channels, out_channels):
     """GIN's own network of two layers."""
     norm = BatchNorm(out_channels, allow_single_element=True)
-    return GINConv(
-        torch.nn.Sequential(Linear(in_channels, out_channels), norm, torch.nn.ReLU(), Linear(out_channels, out_channels))
-    )
+    return torch.nn.Sequential(Linear(in_channels, out_channels), norm, torch.nn.ReLU(), Linear(out_channels, out_channels))
 
 
 def _pna(in_channels, out_channels, about):
@@ -37,7 +36,7 @@ def _pna(in_channels, out_channels, about):
 LAYERS = {  # name: factory(in_channels, out_channels, about)
     "GICConv": lambda i, o, about: GICConv(i, o),
     "PNA": _pna,
-    "GIN": _gin,
+    "GIN": lambda i, o, about: GINConv(gin_network(i, o)),
     "GraphSAGE": lambda i, o, about: SAGEConv(i, o),
     "GATv2": lambda i, o, about: GATv2Conv(i, o // HEADS, heads=HEADS),
     "GMMConv": lambda i, o, about: GMMConv(i, o, about.dimensions, KERNELS),

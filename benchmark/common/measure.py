@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch.utils.benchmark import Timer
 
+from .command import print_table
+
 LONG = 2.0  # seconds; calls that take longer are repeated only a few times
 LONG_ROUNDS = 3
 
@@ -37,6 +39,19 @@ def median_times(calls, rounds, progress):
                 slow.add(name)
         progress.update()
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def print_ratios(title, measured, bases):
+    """Times with their ratios to the bases: a row per contender, a column per setting."""
+    names = list(dict.fromkeys(name for times in measured.values() for name in times))
+    rows = []
+    for name in names:
+        cells = []
+        for times in measured.values():
+            ratios = "".join(f" {times[name] / times[base]:6.2f}x" for base in bases)
+            cells.append(f"{times[name]:.1f} ms{ratios}" if name in times else "-")
+        rows.append([name, *cells])
+    print_table(f"{title} (x: times {', times '.join(bases)})", ["", *measured], rows)
 
 
 def on_gpu():

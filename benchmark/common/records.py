@@ -29,6 +29,11 @@ def read_lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def lines_by_dataset(folder):
+    """The lines of each file of a folder by its name, which is that of the data set."""
+    return {path.stem: read_lines(path) for path in sorted(folder.glob("*.jsonl"))}
+
+
 def make_missing(run, source, jobs, path, processes):
     """Makes the runs `run(source, job)` that the file has not; gives the results of all jobs, None of those that fail.
 
@@ -57,6 +62,15 @@ def make_missing(run, source, jobs, path, processes):
     for message, count in failures.items():
         print(f"{count} runs failed and are left out: {message}")
     return [known.get(key(job)) for job in jobs]
+
+
+def by_network(pairs):
+    """The pairs of a job and its result by the name of the network, without those that failed."""
+    found = {}
+    for job, result in pairs:
+        if result is not None:
+            found.setdefault(job["network"], []).append((job, result))
+    return found
 
 
 def _attempt(run, source, job):

@@ -1,13 +1,17 @@
-"""One training loop for all benchmarks of accuracy."""
+"""Training for all benchmarks of accuracy: for some epochs or for a time, and the trials of settings."""
 
+import math
 import time
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from sklearn.metrics import roc_auc_score, root_mean_squared_error
+from sklearn.model_selection import ParameterSampler
 
-METRICS = ("accuracy", "ROC AUC", "RMSE")
+LOOKS = 20  # at validation data, of training for a time
+GRID = {"lr": [5e-4, 1e-3, 3e-3], "width": [32, 64, 128], "layers": [2, 3, 4], "dropout": [0.0, 0.2, 0.5]}
+DEFAULT = {"lr": 1e-3, "width": 64, "layers": 3, "dropout": 0.0}  # the first trial
 
 
 class Recipe(NamedTuple):
@@ -85,3 +89,52 @@ def score_of(out, y, metric):
     if metric == "ROC AUC":
         return float(roc_auc_score(y.numpy(), (out[:, 1] - out[:, 0]).numpy()))
     return float((out.argmax(dim=1) == y).double().mean())
+
+
+def forever(batches):
+    """Epoch after epoch."""
+    while True:
+        yield from batches()
+
+
+def train_for(seconds, model, batches, loss, judge, ahead=0.0, lr=3e-3, weight_decay=1e-2):
+    """Trains for so many seconds of processor time, and ends with the weights that `judge` prefers.
+
+    Args:
+        seconds: How long, with what was prepared `ahead`.
+        model: The network.
+        batches: Called in each epoch, gives its batches.
+        loss: Gives the loss of a batch.
+        judge: Gives the score on validation data, higher is better. Its time does not count.
+        ahead: The seconds that were spent before.
+    """
+    optimizer = torch.optim.AdamW(model.parameters(), lr, weight_decay=weight_decay)
+    stream, spent, steps, scores, best = forever(batches), ahead, 0, [], None
+    for look in range(1, LOOKS + 1):
+        start = time.process_time() - spent
+        model.train()
+        while (spent := time.process_time() - start) < seconds * look / LOOKS:
+            optimizer.param_groups[0]["lr"] = lr * (1 + math.cos(math.pi * spent / seconds)) / 2
+            optimizer.zero_grad()
+            loss(next(stream)).backward()
+            optimizer.step()
+            steps += 1
+        model.eval()
+        with torch.no_grad():
+            scores.append(round(judge(), 5))
+        if best is None or scores[-1] > best[0]:
+            best = scores[-1], {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(best[1])
+    return {"ahead": round(ahead, 2), "steps": steps, "validation": best[0], "curve": scores}
+
+
+def candidates(count, grid=GRID, default=DEFAULT):
+    """The settings of the trials: the default, then others that a generator with seed 0 draws from the grid."""
+    drawn = ParameterSampler(grid, count, random_state=0)
+    return [default, *(settings for settings in drawn if settings != default)][:count]
+
+
+def best(settings, results):
+    """The settings with the highest validation score; the first of equals. Failed trials are None."""
+    pairs = [(result["validation"], -number) for number, result in enumerate(results) if result is not None]
+    return settings[-max(pairs)[1]] if pairs else None

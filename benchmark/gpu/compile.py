@@ -25,9 +25,8 @@ from torch_gic.kernels.triton import KERNELS, gpu
 from torch_gic.kernels.triton.merge_clusters import merge_clusters
 from torch_gic.kernels.triton.move_nodes import move_nodes
 
-from ..common.arguments import make_parser
-from ..common.tables import print_table
-from ..speed.layers import COMPONENTS, SCALES
+from ..common.command import make_parser, print_table
+from ..common.layers import COMPONENTS, SCALES
 
 TARGETS = {
     "sm_80": GPUTarget("cuda", 80, 32),  # A100

@@ -8,9 +8,8 @@ import math
 from itertools import product
 from typing import NamedTuple
 
-from ..common.arguments import make_parser
-from ..common.tables import print_table
-from ..speed.layers import COMPONENTS, SCALES
+from ..common.command import make_parser, print_table
+from ..common.layers import COMPONENTS, SCALES
 
 # By the data sheets of NVIDIA: bytes/s; flops/s without matrix units, and of these for dense products in three TF32 parts.
 DEVICES = {

@@ -6,15 +6,13 @@ settings are then trained on each of the other folds, and tested once at the epo
 one scaffold split: their folds are seeds. Runs are lines of graphs/DATASET.jsonl in the output folder, and are not made again.
 """
 
-from ..common.arguments import add_run_arguments, complete, make_parser
-from ..common.records import make_missing
+from ..common.command import add_run_arguments, make_parser, parse, print_table
+from ..common.records import by_network, make_missing
 from ..common.statistics import mean_and_spread
-from ..common.tables import print_table
-from ..common.tuning import best, candidates
+from ..common.training import best, candidates
 from .data import FEATURES
-from .folds import FOLDS, TUNING
 from .networks import NETWORKS
-from .runs import load, make_job, run
+from .runs import FOLDS, TUNING, load, make_job, run
 
 QUICK = {"datasets": ["MUTAG"], "networks": ["GIC", "GIN"], "trials": 2, "folds": [0, 1], "epochs": 2}
 
@@ -42,21 +40,15 @@ def parse_args():
     add("--folds", "to test", nargs="+", type=int, choices=folds, default=folds)
     add("--epochs", "of each run and trial", type=int, default=30)
     add_run_arguments(parser, "two networks on MUTAG, two trials, two folds, two epochs")
-    args = parser.parse_args()
-    if args.quick:
-        vars(args).update(QUICK)
-    return complete(parser, args, "trials", "epochs")
-
-
-def path_of(folder, dataset):
-    return folder / "graphs" / f"{dataset}.jsonl"
+    return parse(parser, QUICK, "trials", "epochs", "jobs")
 
 
 def measure(args, dataset):
     """A row for each network. All networks are tuned before any is tested, and take turns fold by fold: what is there of a
     command that is stopped is comparable."""
     load(args.root, args.data_url, dataset, args.features)  # an error ends the command, and not a process of it
-    path, settings, inputs = path_of(args.output, dataset), candidates(args.trials), (args.features, args.encoder)
+    path, settings = args.output / "graphs" / f"{dataset}.jsonl", candidates(args.trials)
+    inputs = args.features, args.encoder
     chosen = dict.fromkeys(args.networks, settings[0])
     if args.trials > 1:
         for network in args.networks:
@@ -69,13 +61,12 @@ def measure(args, dataset):
         if own is not None
     ]
     results = make_missing(run, args, jobs, path, args.jobs)
-    for network in args.networks:
-        found = [result for job, result in zip(jobs, results, strict=True) if result and job["network"] == network]
-        if found:
-            scale = 1 if found[0]["metric"] == "RMSE" else 100
-            cells = mean_and_spread([abs(scale * result["test"]) for result in found]), found[0]["metric"], len(found)
-            seconds = min(result["seconds"] for result in found)
-            yield [dataset, network, *map(str, cells), f"{seconds:.2f}", str(found[0]["parameters"]), str(chosen[network])]
+    for network, found in by_network(zip(jobs, results, strict=True)).items():
+        first, results = found[0][1], [result for _, result in found]
+        scale = 1 if first["metric"] == "RMSE" else 100
+        cells = mean_and_spread([abs(scale * result["test"]) for result in results]), first["metric"], len(results)
+        seconds = min(result["seconds"] for result in results)
+        yield [dataset, network, *map(str, cells), f"{seconds:.2f}", str(first["parameters"]), str(chosen[network])]
 
 
 def main():

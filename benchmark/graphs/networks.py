@@ -1,7 +1,7 @@
-"""The networks of the benchmarks of graphs, by name: GIC, its variants and peers, poolings, and what the paper compares with.
+"""The networks of the benchmark of graphs, by name: GIC, its variants, its peers, and GIN with poolings.
 
 Each is a factory of the graphs, the numbers of the training graphs, and the `Shape`. The body follows a two-layer encoder, the
-same for all, or stands alone. The networks of the paper's tables have the printed widths instead, and no encoder.
+same for all, or stands alone.
 """
 
 import itertools
@@ -9,20 +9,14 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch_geometric.nn import ChebConv, GCNConv, Linear
-from torch_geometric.utils import cumsum
+from torch_geometric.nn import BatchNorm, Linear, global_add_pool, global_max_pool, global_mean_pool
 
-from torch_gic import GIC, GICConv, VIGMMPool
-from torch_gic.nn.models.architecture import PRINTED as PRINTED_ARCHITECTURE
-from torch_gic.nn.models.architecture import parse_architecture
+from torch_gic import GIC, GICConv
 
-from ..common.layers import LAYERS, Encoder
+from ..common.layers import LAYERS, Encoder, convolve, gin_network
 from ..pooling.select import POOLERS
-from .blocks import Block, BlockNetwork, WeightedGIN
 
 RATIO = 0.5  # of all poolings
-PRINTED_WIDTHS = [int(size) for kind, size in parse_architecture(PRINTED_ARCHITECTURE) if kind == "C"]
-HIDDEN = 256  # of the printed fully connected layer
 
 
 class Shape(NamedTuple):
@@ -50,24 +44,60 @@ class Encoded(torch.nn.Module):
         return self.body(x, data.edge_index, batch=data.batch, batch_size=data.size, fields=data.fields)
 
 
-class FlatGIC(torch.nn.Module):
-    """GIC without coarsening, as the paper describes it: zero nodes are added up to a fixed size, and the features of all
-    nodes, in the order in which they come, are what is classified."""
+class Block(torch.nn.Module):
+    """A convolution of PyG, batch normalisation and ReLU."""
 
-    def __init__(self, in_channels, num_outputs, num_nodes):
+    def __init__(self, conv, out_channels, weighted=False):
         super().__init__()
-        self.num_nodes = num_nodes
-        self.gic = GIC(in_channels, PRINTED_WIDTHS[-1], "-".join(f"C({width})" for width in PRINTED_WIDTHS))
+        self.conv = conv
+        self.norm = BatchNorm(out_channels, allow_single_element=True)
+        self.weighted = weighted  # whether the convolution takes weights of edges, which a coarsened graph has
+
+    def forward(self, x, edge_index, edge_weight, pseudo):
+        out = self.conv(x, edge_index, edge_weight) if self.weighted else convolve(self.conv, x, edge_index, pseudo)
+        return self.norm(out).relu()
+
+
+class WeightedGIN(torch.nn.Module):
+    """GIN's convolution (eps = 0) with weighted edges, which PyG's has not, for coarsened graphs."""
+
+    def __init__(self, in_channels, out_channels):
+        super().__init__()
+        self.mlp = gin_network(in_channels, out_channels)
+
+    def forward(self, x, edge_index, edge_weight):
+        message = x[edge_index[0]]
+        if edge_weight is not None:
+            message = message * edge_weight.unsqueeze(1)
+        return self.mlp(x.index_add(0, edge_index[1], message))
+
+
+class BlockNetwork(torch.nn.Module):
+    """Blocks with a pooling between each two, or none. Of all levels it reads out maximum, mean and sum; the sum is taken over
+    the mean number of nodes of a graph, so that the three are of one size. Then comes a classifier of two linear layers with
+    dropout before each, as in GIC."""
+
+    def __init__(self, blocks, channels, num_outputs, hidden, mean_size, dropout=0.0, pools=()):
+        super().__init__()
+        self.blocks, self.pools = torch.nn.ModuleList(blocks), torch.nn.ModuleList(pools)
+        self.mean_size = mean_size
         self.classifier = torch.nn.Sequential(
-            Linear(num_nodes * PRINTED_WIDTHS[-1], HIDDEN), torch.nn.ReLU(), Linear(HIDDEN, num_outputs)
+            torch.nn.Dropout(dropout),
+            Linear(3 * sum(channels), hidden),
+            torch.nn.ReLU(),
+            torch.nn.Dropout(dropout),
+            Linear(hidden, num_outputs),
         )
 
     def forward(self, x, data):
-        x = self.gic(x, data.edge_index, batch=data.batch, fields=data.fields)
-        first = cumsum(torch.bincount(data.batch, minlength=data.size))[data.batch]
-        padded = x.new_zeros(data.size * self.num_nodes, x.size(1))
-        padded[data.batch * self.num_nodes + torch.arange(data.batch.numel()) - first] = x
-        return self.classifier(padded.view(data.size, -1))
+        edge_index, edge_weight, batch, pseudo, levels = data.edge_index, None, data.batch, data.pseudo, []
+        for number, block in enumerate(self.blocks):
+            if 0 < number <= len(self.pools):
+                x, edge_index, edge_weight, batch, _ = self.pools[number - 1](x, edge_index, edge_weight, batch)
+            x = block(x, edge_index, edge_weight, pseudo)
+            levels += [global_max_pool(x, batch, data.size), global_mean_pool(x, batch, data.size)]
+            levels.append(global_add_pool(x, batch, data.size) / self.mean_size)
+        return self.classifier(torch.cat(levels, dim=1))
 
 
 def architecture(shape, ratio=None):
@@ -85,17 +115,6 @@ def _gic(make=GIC, ratio=None, **options):
         return Encoded(encoder, make(channels, graphs.num_outputs, architecture=layers, dropout=shape.dropout, **options))
 
     return network
-
-
-def _printed_gic(make=GIC, **options):
-    """GIC with the layers of the paper, of the features themselves."""
-    return lambda graphs, training, shape: Encoded(
-        torch.nn.Identity(), make(graphs.num_features, graphs.num_outputs, **options)
-    )
-
-
-def _flat(graphs, training, shape):
-    return Encoded(torch.nn.Identity(), FlatGIC(graphs.num_features, graphs.num_outputs, int(graphs.sizes().max())))
 
 
 def _peer(name):
@@ -126,27 +145,6 @@ def _pooled(pooler):
     return network
 
 
-def _printed_peer(make_conv):
-    """Another convolution with VIGMMPool in the printed layers: table 3."""
-
-    def network(graphs, training, shape):
-        pairs = itertools.pairwise([graphs.num_features, *PRINTED_WIDTHS])
-        blocks = [Block(make_conv(i, o), o, weighted=True) for i, o in pairs]
-        pools = [VIGMMPool(width, RATIO) for width in PRINTED_WIDTHS[:-1]]
-        size = graphs.mean_size(training)
-        body = BlockNetwork(blocks, PRINTED_WIDTHS, graphs.num_outputs, HIDDEN, size, pools=pools)
-        return Encoded(torch.nn.Identity(), body)
-
-    return network
-
-
-SIZES = (1, 3, 5, 7)  # K = C of table 4
-DEPTHS = {  # of table 5, by the number of layers; for as_printed the coarsening keeps a quarter
-    2: "P-FC(256)",
-    4: "C(64)-P-FC(256)",
-    6: "C(64)-P({ratio})-C(128)-P-FC(256)",
-    8: "C(64)-P({ratio})-C(128)-P({ratio})-C(256)-P-FC(256)",
-}
 VARIANTS = {  # what each part of GIC is worth: one thing changed
     "GIC": _gic(),
     "GIC, C = 1": _gic(num_components=1),
@@ -158,24 +156,6 @@ VARIANTS = {  # what each part of GIC is worth: one thing changed
 PEERS = {name: _peer(name) for name in LAYERS if name not in ("GICConv", "ChebNet")}
 POOLED = {f"GIN, {pooler}": _pooled(pooler) for pooler in POOLERS}
 NETWORKS = {**VARIANTS, **PEERS, "GICConv": _peer("GICConv"), **POOLED}
-PRINTED = {
-    "GIC": _printed_gic(),
-    "GIC.as_printed": _printed_gic(GIC.as_printed),
-    **{f"GIC, K = C = {size}": _printed_gic(num_scales=size, num_components=size) for size in SIZES},
-    **{
-        f"GIC.as_printed, K = C = {size}": _printed_gic(GIC.as_printed, num_scales=size, num_components=size) for size in SIZES
-    },
-    **{f"GIC, N = {depth}": _printed_gic(architecture=text.format(ratio=0.5)) for depth, text in DEPTHS.items()},
-    **{
-        f"GIC.as_printed, N = {depth}": _printed_gic(GIC.as_printed, architecture=text.format(ratio=0.25))
-        for depth, text in DEPTHS.items()
-    },
-    "ChebNet, VIGMMPool": _printed_peer(lambda i, o: ChebConv(i, o, K=7)),
-    "GCN, VIGMMPool": _printed_peer(GCNConv),
-    "GIC, flat": _flat,
-    "GIC, coarsened": _printed_gic(architecture=PRINTED_ARCHITECTURE),
-    "GIC, affinity laplacian": _printed_gic(architecture=PRINTED_ARCHITECTURE, pool_kwargs={"affinity": "laplacian"}),
-}
 
 
 def field_settings(model):

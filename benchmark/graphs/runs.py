@@ -2,15 +2,62 @@
 
 import argparse
 import functools
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from ..common.training import Recipe, loss_of, score_of, train
+from ..paper.tables import PRINTED
 from .data import load_graphs
-from .folds import fold_split, printed_split, tuning_split
-from .networks import NETWORKS, PRINTED, Shape, field_settings
+from .networks import NETWORKS, Shape, field_settings
 
 BATCH, PRINTED_BATCH, EVALUATION_BATCH = 32, 100, 256
+FOLDS = 10
+TUNING = 9  # the fold whose graphs judge the trials, and which is never tested
+
+
+class Split(NamedTuple):
+    training: Tensor
+    validation: Tensor
+    test: Tensor
+
+    @property
+    def share(self):
+        """Test graphs over training graphs, for the corrected t-test."""
+        return self.test.numel() / self.training.numel()
+
+
+def fold_split(y, number):
+    """One of ten stratified folds is tested; a tenth of the other graphs, stratified too, is for validation."""
+    fold = deal(y, FOLDS, seed=0)
+    rest = np.flatnonzero(fold != number)
+    validation = deal(y[rest], FOLDS, seed=1 + number) == 0
+    return Split(*map(torch.from_numpy, (rest[~validation], rest[validation], np.flatnonzero(fold == number))))
+
+
+def tuning_split(y):
+    """For trials: validated by the graphs of a fold that is never tested, trained on all others."""
+    fold = deal(y, FOLDS, seed=0)
+    training, validation = (torch.from_numpy(np.flatnonzero(part)) for part in (fold != TUNING, fold == TUNING))
+    return Split(training, validation, validation[:0])
+
+
+def printed_split(y, number):
+    """Ten folds without validation graphs, as in the paper: the test graphs choose the epoch too."""
+    split = fold_split(y, number)
+    return Split(torch.cat([split.training, split.validation]).sort().values, split.test, split.test)
+
+
+def deal(y, num_folds, seed):
+    """The fold of each graph: every class, and all of them together, spread evenly. (scikit-learn's StratifiedKFold refuses
+    classes smaller than the number of folds, and all thirty of Cuneiform are.)"""
+    y, generator = np.asarray(y), np.random.default_rng(seed)
+    order = np.concatenate([generator.permutation(np.flatnonzero(y == label)) for label in np.unique(y)])
+    fold = np.empty(len(y), dtype=int)
+    fold[order] = np.arange(len(y)) % num_folds
+    return fold
 
 
 @functools.lru_cache(maxsize=1)
@@ -29,10 +76,21 @@ def make_job(dataset, network, stage, settings, epochs, fold, features="all", en
 def split_of(graphs, job):
     """Where a data set has a split, folds are seeds."""
     if graphs.split is not None:
-        return graphs.split
+        return Split(*graphs.split)
     if job["stage"] == "trial":
         return tuning_split(graphs.y)
     return (fold_split if job["stage"] == "test" else printed_split)(graphs.y, job["fold"])
+
+
+def shuffled(graphs, chosen, size, seed):
+    """A function that gives the batches of an epoch, in another order each time."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def batches():
+        order = chosen[torch.randperm(chosen.numel(), generator=generator)]
+        return (graphs.batch(part) for part in order.split(size))
+
+    return batches
 
 
 def run(source, job):
@@ -45,12 +103,8 @@ def run(source, job):
     model = (PRINTED if printed else NETWORKS)[job["network"]](graphs, split.training, shape)
     graphs.use_fields(field_settings(model))
     judged = graphs.batches(split.validation, EVALUATION_BATCH)
-    shuffle, metric = torch.Generator().manual_seed(job["fold"]), graphs.metric
-    size = PRINTED_BATCH if job["stage"] == "sgd" else BATCH
-
-    def batches():
-        order = split.training[torch.randperm(split.training.numel(), generator=shuffle)]
-        return (graphs.batch(part) for part in order.split(size))
+    batches = shuffled(graphs, split.training, PRINTED_BATCH if job["stage"] == "sgd" else BATCH, job["fold"])
+    metric = graphs.metric
 
     def loss(data):
         return loss_of(model(data), data.y, metric), data.size

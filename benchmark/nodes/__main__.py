@@ -6,14 +6,11 @@ epoch, and that is what counts. Splits are the published ones, or random ones wh
 nodes/DATASET.jsonl in the output folder, and are not made again.
 """
 
-from ..common.arguments import add_run_arguments, complete, make_parser
-from ..common.records import make_missing
+from ..common.command import add_run_arguments, make_parser, parse, print_table
+from ..common.records import by_network, make_missing
 from ..common.statistics import mean_and_spread
-from ..common.tables import print_table
-from ..common.tuning import candidates
-from .data import DATASETS, RUNS
-from .networks import NETWORKS
-from .runs import load, make_job, run
+from ..common.training import candidates
+from .runs import DATASETS, NETWORKS, RUNS, best_trials, load, make_job, run
 
 GRID = {"lr": [3e-3, 1e-2], "width": [32, 64], "layers": [1, 2, 3], "dropout": [0.2, 0.5, 0.8]}
 DEFAULT = {"lr": 1e-2, "width": 64, "layers": 2, "dropout": 0.5}
@@ -34,25 +31,7 @@ def parse_args():
     parser.add_argument("--runs", nargs="+", type=int, choices=range(RUNS), default=list(range(RUNS)), help="(default: all)")
     parser.add_argument("--epochs", type=int, default=100, help="of each trial (default: %(default)s)")
     add_run_arguments(parser, "two networks on Cora, one trial, two runs, five epochs")
-    args = parser.parse_args()
-    if args.quick:
-        vars(args).update(QUICK)
-    return complete(parser, args, "trials", "epochs")
-
-
-def path_of(folder, dataset):
-    return folder / "nodes" / f"{dataset}.jsonl"
-
-
-def chosen(results):
-    """Of each network and run, the result of the trial that validation prefers: {network: {run: result}}. The results come as
-    pairs with their jobs."""
-    best = {}
-    for job, result in results:
-        runs = best.setdefault(job["network"], {})
-        if job["run"] not in runs or result["validation"] > runs[job["run"]]["validation"]:
-            runs[job["run"]] = result
-    return best
+    return parse(parser, QUICK, "trials", "epochs", "jobs")
 
 
 def measure(args, dataset):
@@ -63,9 +42,9 @@ def measure(args, dataset):
         for network in args.networks
         for settings in candidates(args.trials, GRID, DEFAULT)
     ]
-    results = make_missing(run, args, jobs, path_of(args.output, dataset), args.jobs)
-    made = [(job, result) for job, result in zip(jobs, results, strict=True) if result]
-    for network, runs in chosen(made).items():
+    results = make_missing(run, args, jobs, args.output / "nodes" / f"{dataset}.jsonl", args.jobs)
+    for network, found in by_network(zip(jobs, results, strict=True)).items():
+        runs = best_trials(found)
         score = mean_and_spread([100 * result["test"] for result in runs.values()])
         seconds, first = min(result["seconds"] for result in runs.values()), next(iter(runs.values()))
         yield [dataset, network, score, first["metric"], str(len(runs)), f"{seconds:.3f}", str(first["parameters"])]

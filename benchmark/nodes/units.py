@@ -11,10 +11,9 @@ from torch_geometric.nn import GCNConv, SAGEConv
 
 from torch_gic import GICConv
 
-from ..common.arguments import add_run_arguments, complete, make_parser
-from ..common.records import make_missing
+from ..common.command import add_run_arguments, make_parser, parse, print_table
+from ..common.records import by_network, make_missing
 from ..common.statistics import mean_and_spread
-from ..common.tables import print_table
 from .runs import load
 
 UNITS = (1e-3, 1.0, 1e3)
@@ -66,10 +65,7 @@ def parse_args():
     parser.add_argument("--seeds", type=int, default=10, help="(default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=200, help="(default: %(default)s)")
     add_run_arguments(parser, "one seed, five epochs")
-    args = parser.parse_args()
-    if args.quick:
-        vars(args).update(seeds=1, epochs=5)
-    return complete(parser, args, "seeds", "epochs")
+    return parse(parser, {"seeds": 1, "epochs": 5}, "seeds", "epochs", "jobs")
 
 
 def main():
@@ -83,10 +79,9 @@ def main():
     ]
     results = make_missing(run, args, jobs, args.output / "units" / f"{args.dataset}.jsonl", args.jobs)
     rows = []
-    for network in LAYERS:
-        found = [[r["test"] for j, r in zip(jobs, results, strict=True) if r and (j["network"], j["unit"]) == (network, unit)]
-                 for unit in UNITS]  # fmt: skip
-        rows.append([network, *(mean_and_spread([100 * score for score in scores]) if scores else "-" for scores in found)])
+    for network, runs in by_network(zip(jobs, results, strict=True)).items():
+        found = [[100 * result["test"] for job, result in runs if job["unit"] == unit] for unit in UNITS]
+        rows.append([network, *(mean_and_spread(scores) if scores else "-" for scores in found)])
     print_table(f"{args.dataset}: test accuracy by the unit of the features", ["", *(f"times {u:g}" for u in UNITS)], rows)
 
 

@@ -12,14 +12,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..common.arguments import add_run_arguments, complete, make_parser
-from ..common.records import make_missing
+from ..common.command import add_run_arguments, make_parser, parse, print_table
+from ..common.records import by_network, make_missing
 from ..common.statistics import mean_and_spread
-from ..common.tables import print_table
-from ..graphs.folds import FOLDS
-from ..graphs.networks import PRINTED
-from ..graphs.runs import load, make_job, run
-from .tables import EPOCHS, MEASURED, PROTOCOLS, TABLES, accuracies
+from ..graphs.runs import FOLDS, load, make_job, run
+from .tables import EPOCHS, MEASURED, PRINTED, PROTOCOLS, TABLES, accuracies
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = {"PPI": ["ppi.py"], "Reddit": ["reddit.py"], "circuits": ["ppi.py", "--dataset", "circuits"]}
@@ -38,14 +35,7 @@ def parse_args():
     )
     parser.add_argument("--epochs", type=int, help="(default: those of the data set, see benchmark/paper/tables.py)")
     add_run_arguments(parser, "GIC and GIC.as_printed on MUTAG, two folds, two epochs")
-    args = parser.parse_args()
-    if args.quick:
-        vars(args).update(QUICK)
-    return complete(parser, args, "epochs")
-
-
-def path_of(folder, dataset):
-    return folder / "paper" / f"{dataset}.jsonl"
+    return parse(parser, QUICK, "epochs", "jobs")
 
 
 def run_table(args):
@@ -59,11 +49,9 @@ def run_table(args):
             for fold in args.folds
             for network in args.networks or networks
         ]
-        found = {}
-        for job, result in zip(jobs, make_missing(run, args, jobs, path_of(args.output, dataset), args.jobs), strict=True):
-            if result:
-                found.setdefault(job["network"], {})[job["fold"]] = result
-        for network, runs in found.items():
+        results = make_missing(run, args, jobs, args.output / "paper" / f"{dataset}.jsonl", args.jobs)
+        for network, found in by_network(zip(jobs, results, strict=True)).items():
+            runs = {job["fold"]: result for job, result in found}
             cells = [mean_and_spread(accuracies(runs, protocol).values()) for protocol in PROTOCOLS]
             yield [dataset, network, *cells, str(len(runs)), str(epochs)]
 

@@ -10,23 +10,20 @@ scikit-learn, torch-geometric-pool and torch-cluster, and are left out without t
 """
 
 import warnings
-from pathlib import Path
 
 from tqdm import tqdm
 
 import torch_gic
 
-from ..common.arguments import RESULTS, add_data_arguments, make_parser
+from ..common.command import add_data_arguments, add_output_arguments, make_parser, parse
 from ..common.measure import Results
 from .contenders import print_missing, versions
-from .cut import measure_cut
-from .growth import measure_growth
+from .cost import measure_growth, measure_time
 from .plot import plot
-from .precision import measure_precision
-from .reach import measure_reach
-from .time import measure_time
+from .quality import measure_cut, measure_precision, measure_reach
 
-QUICK = {"datasets": ["MUTAG"], "parts": ["cut", "time", "precision"], "threads": [1], "rounds": 1, "cut_nodes": 500}
+QUICK = {"datasets": ["MUTAG"], "parts": ["cut", "time", "precision"], "threads": [1], "rounds": 1}
+QUICK |= {"cut_nodes": 500, "trained_graphs": 1}
 DATASETS = ["MUTAG", "ENZYMES", "PROTEINS", "NCI1", "IMDB-BINARY", "REDDIT-BINARY"]
 PARTS = {
     "cut": measure_cut,
@@ -53,19 +50,9 @@ def parse_args():
         "--nodes", nargs="+", type=int, default=[10**e for e in range(2, 7)], help="of growth (default: 100 to a million)"
     )
     parser.add_argument("--time-limit", type=int, default=120, help="seconds for one measurement of growth (default: 120)")
-    parser.add_argument("--quick", action="store_true", help="cut, time and precision on a few graphs, in results/quick")
+    add_output_arguments(parser, "cut, time and precision on a few graphs", "pooling.json and pooling.png")
     add_data_arguments(parser)
-    parser.add_argument("--output", type=Path, help="folder of pooling.json and pooling.png (default: benchmark/results)")
-    args = parser.parse_args()
-    if args.quick:
-        vars(args).update(QUICK)
-        args.trained_graphs = 1
-    args.output = args.output or (Path("results/quick") if args.quick else RESULTS)
-    for name in ("rounds", "trained_graphs", "cut_nodes"):
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            parser.error(f"Expected --{name.replace('_', '-')} to be at least 1 (got {value})")
-    return args
+    return parse(parser, QUICK, "rounds", "trained_graphs", "cut_nodes")
 
 
 def main():

@@ -6,32 +6,27 @@ has at most 1.1 times the mean number of nodes. Needs pymetis.
 
 import statistics
 import time
-from pathlib import Path
 
 import torch
-from torch_geometric.datasets import Amazon, Planetoid
 from torch_geometric.utils import coalesce, remove_self_loops
 
 from torch_gic import cluster
 
-from ..common.arguments import make_parser
-from ..common.tables import print_table
+from ..common.command import add_data_arguments, make_parser, parse, print_table
+from ..common.data import grid, loading, power_law
 from .contenders import available
-from .growth import grid, power_law
 
 IMBALANCE = 1.1
-GRAPHS = ["grid", "power law", "PubMed", "Photo"]
+KINDS = {"PubMed": "Planetoid", "Photo": "Amazon"}  # the classes of PyG
+GRAPHS = ["grid", "power law", *KINDS]
 COLUMNS = ["", "nodes", "edges", "parts", "METIS cuts", "ours", "more", "METIS's time", "ours", "100 iterations", "time"]
 
 
 def load(name, args):
     """The edges of a graph in both directions, each once, and its number of nodes."""
-    if name == "PubMed":
-        Planetoid.url = f"{args.data_url}/planetoid" if args.data_url else Planetoid.url
-        data = Planetoid(args.root, name)[0]
-    elif name == "Photo":
-        Amazon.url = f"{args.data_url}/amazon_coauthor/" if args.data_url else Amazon.url
-        data = Amazon(args.root, name)[0]
+    if name in KINDS:
+        with loading(args, KINDS[name], name) as dataset:
+            data = dataset(args.root / KINDS[name], name)[0]
     else:
         data = (grid if name == "grid" else power_law)(args.nodes)
     edges = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
@@ -81,12 +76,9 @@ def main():
     parser.add_argument("--parts", type=int, default=100, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="of which the median time counts (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
-    parser.add_argument("--root", type=Path, default="data", help="where PyG keeps the data (default: %(default)s)")
-    parser.add_argument("--data-url", help="folder with planetoid and amazon_coauthor (default: PyG's own)")
     parser.add_argument("--quick", action="store_true", help="to see that it works: one round, the grid and the power law")
-    args = parser.parse_args()
-    if args.quick:
-        args.graphs, args.rounds, args.nodes = GRAPHS[:2], 1, 2500
+    add_data_arguments(parser)
+    args = parse(parser, {"graphs": GRAPHS[:2], "rounds": 1, "nodes": 2500}, "nodes", "parts", "rounds", "threads")
     if not available(["metis"]):
         raise SystemExit("This benchmark needs pymetis: pip install pymetis")
     torch.set_num_threads(args.threads)

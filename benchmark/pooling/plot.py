@@ -1,6 +1,6 @@
 """The picture of the pooling benchmark."""
 
-from ..common.picture import pyplot
+from ..common.command import pyplot
 from .contenders import OWN_COUNT, PARTITIONS, TRAINED
 
 LOOKS = {  # marker, colour; shapes alone tell them apart

@@ -1,16 +1,31 @@
 """The sections on the tables of the paper: printed, and ours beside it."""
 
 import json
+from collections import defaultdict
 
+from ..common.command import markdown
+from ..common.records import lines_by_dataset
 from ..common.statistics import LEVEL, compare, holm, mean_and_spread
-from ..common.tables import markdown
-from ..graphs.networks import DEPTHS, SIZES
-from ..paper import printed
+from ..paper import tables as printed
 from ..paper.__main__ import EXAMPLES, RECIPES, result_path
-from ..paper.tables import ABSENT, MEASURED, PROTOCOLS, TABLES, accuracies
-from .collect import printed_runs
+from ..paper.tables import ABSENT, DEPTHS, MEASURED, PROTOCOLS, SIZES, TABLES, accuracies
 
 SHARE = 1 / 9  # test graphs over training graphs of ten folds
+
+
+def printed_runs(folder):
+    """Of each data set, features and stage: {network: {fold: result}} and the epochs, the largest number of them."""
+    collected = defaultdict(lambda: defaultdict(dict))
+    epochs = {}
+    for dataset, lines in lines_by_dataset(folder / "paper").items():
+        for line in sorted(lines, key=lambda line: line["job"]["epochs"]):
+            job = line["job"]
+            own = dataset, job["features"], job["stage"]
+            if job["epochs"] > epochs.get(own, 0):
+                collected.pop(own, None)
+                epochs[own] = job["epochs"]
+            collected[own][job["network"]][job["fold"]] = line["result"]
+    return collected, epochs
 
 
 def pair(figures):

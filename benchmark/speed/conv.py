@@ -1,4 +1,4 @@
-"""How fast is GICConv? One command, tables in times GIN and times PNA, a plot.
+"""How fast is GICConv? Tables in times GIN and times PNA.
 
 A training step (forward and backward) of one layer on real batches, beside other layers of PyG; a graph of many features
 (Cora's size); the kernels by the number of threads; the receptive fields beside products of sparse matrices; growth with the
@@ -9,48 +9,102 @@ What has been measured is kept in the output folder, and a run that was stopped 
 """
 
 import warnings
-from pathlib import Path
+from functools import partial
 
 import torch
 from torch_geometric.data import Data
-from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GCNConv
+from torch_geometric.utils import degree
 from tqdm import tqdm
 
 import torch_gic
-from torch_gic import receptive_fields
-from torch_gic.fields.adjacency_powers import reference as fields_reference
+from torch_gic import GIC, GICConv, receptive_fields
 
-from ..common.arguments import RESULTS, add_data_arguments, make_parser
-from ..common.data import load_tu
-from ..common.measure import Results, median_times, peak_megabytes
-from ..common.tables import print_table
-from .conv_plot import plot
-from .growth import measure_entry_memory, measure_growth
-from .layers import COMPONENTS, GIN, PNA, SCALES, WIDE, WIDTHS, kernel_calls, layer_steps, sparse_powers, wide_steps
+from ..common.command import add_data_arguments, add_output_arguments, make_parser, parse, print_table
+from ..common.data import load_batch
+from ..common.layers import COMPONENTS, LAYERS, SCALES, About, convolve, pseudo_coordinates
+from ..common.measure import Results, median_times, peak_megabytes, print_ratios
+from .fields import measure_entry_memory, measure_fields, measure_growth
 
 NODES, EDGES = 2708, 5278  # of Cora
-OWN_FIELDS = "receptive_fields"
+WIDTHS = ((38, 64), (64, 128), (128, 256))
+OURS, SINGLE, PRINTED, GIN, PNA = "GICConv", "GICConv, C = 1", "GICConv of GIC.as_printed", "GIN", "PNA"
+WIDE = 1433, 64  # channels of Cora
+
 QUICK = {"datasets": ["MUTAG"], "parts": ["layers", "wide"], "threads": [1], "rounds": 3}
 
 
-def load_batch(args, name):
+def layer_steps(batch, in_channels, out_channels):
+    """A training step of each layer on the same nodes, by name. Fields are given, as they are made once per data set."""
     torch.manual_seed(0)
-    with torch.device("cpu"):
-        batch = next(iter(DataLoader(load_tu(args, name), batch_size=args.graphs, shuffle=True)))
-    return batch.to(args.device)
+    x = torch.randn(batch.num_nodes, in_channels, requires_grad=True)
+    edges, about = batch.edge_index, About(torch.bincount(degree(batch.edge_index[1], batch.num_nodes).long()))
+    near = receptive_fields(edges, num_nodes=batch.num_nodes)
+    far = receptive_fields(edges, num_nodes=batch.num_nodes, num_scales=SCALES, add_self_loops=True)
+    pseudo = pseudo_coordinates(edges, batch.num_nodes, None)
+    calls = {
+        name: _Peer(make(in_channels, out_channels, about), edges, pseudo) for name, make in LAYERS.items() if name != OURS
+    }
+    printed = GIC.as_printed(in_channels, out_channels, architecture=f"C({out_channels})").layers[0]
+    ours = {
+        OURS: (GICConv(in_channels, out_channels), {"fields": near}),
+        SINGLE: (GICConv(in_channels, out_channels, num_components=1), {"fields": near}),
+        f"{OURS}, fields each time": (GICConv(in_channels, out_channels), {}),
+        PRINTED: (printed, {"fields": far}),
+    }
+    steps = {name: partial(step, layer, x, (edges,), given) for name, (layer, given) in ours.items()}
+    return {name: partial(step, layer, x, (), {}) for name, layer in calls.items()} | steps
 
 
-def print_ratios(title, measured, bases):
-    """Times with their ratios to the bases: a row per contender, a column per setting."""
-    names = list(dict.fromkeys(name for times in measured.values() for name in times))
-    rows = []
-    for name in names:
-        cells = []
-        for times in measured.values():
-            ratios = "".join(f" {times[name] / times[base]:6.2f}x" for base in bases)
-            cells.append(f"{times[name]:.1f} ms{ratios}" if name in times else "-")
-        rows.append([name, *cells])
-    print_table(f"{title} (x: times {', times '.join(bases)})", ["", *measured], rows)
+class _Peer(torch.nn.Module):
+    """A layer with what it takes beside the features."""
+
+    def __init__(self, layer, edges, pseudo):
+        super().__init__()
+        self.layer, self.edges, self.pseudo = layer, edges, pseudo
+
+    def forward(self, x):
+        return convolve(self.layer, x, self.edges, self.pseudo)
+
+
+def wide_steps(data):
+    """A training step on one graph of many features, whose fields are made once."""
+    x = data.x.clone().requires_grad_()
+    fields = receptive_fields(data.edge_index, num_nodes=data.num_nodes)
+    layers = {
+        "GCN": (GCNConv(*WIDE, cached=True), {}),
+        OURS: (GICConv(*WIDE), {"fields": fields}),
+        SINGLE: (GICConv(*WIDE, num_components=1), {"fields": fields}),
+    }
+    return {name: partial(step, layer, x, (data.edge_index,), given) for name, (layer, given) in layers.items()}
+
+
+def step(layer, x, arguments, options):
+    layer(x, *arguments, **options).square().mean().backward()
+    x.grad = None
+    layer.zero_grad()
+
+
+def kernel_calls(batch, in_channels, threads):
+    """The compiled kernels alone, each on each number of threads."""
+    torch.manual_seed(0)
+    fields = receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, num_scales=SCALES)
+    mu = torch.randn(SCALES, COMPONENTS, in_channels)
+    mixture = mu, torch.full_like(mu, 2.0), torch.zeros(SCALES, COMPONENTS)
+    operands = torch.randn(batch.num_nodes, in_channels), *mixture, 8 * fields.weight, fields.index[0], fields.rowptr
+    encode, backward = torch.ops.torch_gic.gaussian_encode, torch.ops.torch_gic.gaussian_encode_backward
+    encoding, mass = encode(*operands)
+    calls = {
+        "encoding, forward": lambda: encode(*operands),
+        "encoding, backward": lambda: backward(encoding, mass, encoding, mass, *operands),
+        "fields": lambda: receptive_fields(batch.edge_index, num_nodes=batch.num_nodes, num_scales=SCALES),
+    }
+
+    def run(call, count):
+        torch.set_num_threads(count)
+        call()
+
+    return {f"{name} / {count}": partial(run, call, count) for name, call in calls.items() for count in threads}
 
 
 def measure_layers(args, results, progress):
@@ -115,33 +169,6 @@ def measure_kernels(args, results, progress):
         print_table(title, columns, rows)
 
 
-def measure_fields(args, results, progress):
-    def times(batch):
-        edges, n, loops = batch.edge_index, batch.num_nodes, torch.arange(batch.num_nodes)
-        row, col = torch.cat([edges[1], loops]), torch.cat([edges[0], loops])
-        fields = receptive_fields(edges, num_nodes=n, num_scales=SCALES, add_self_loops=True)
-        index, weight = sparse_powers(edges, n, SCALES)
-        assert torch.equal(index, fields.index)
-        torch.testing.assert_close(weight, fields.weight)
-        calls = {
-            OWN_FIELDS: lambda: receptive_fields(edges, num_nodes=n, num_scales=SCALES, add_self_loops=True),
-            "K = 1": lambda: receptive_fields(edges, num_nodes=n),
-            "torch.sparse, same result": lambda: sparse_powers(edges, n, SCALES),
-            "torch.sparse, bare powers": lambda: sparse_powers(edges, n, SCALES, shared=False),
-            "our reference": lambda: fields_reference(row, col, torch.ones(row.numel()), n, SCALES, None),
-        }
-        if fields.index.size(1) * batch.num_edges / n > 2e7:  # the steps of all walks at once: minutes
-            del calls["our reference"]
-        return median_times(calls, args.rounds, progress)
-
-    for name in args.datasets:
-        batch, measured = load_batch(args, name), {}
-        for threads in args.threads:
-            torch.set_num_threads(threads)
-            measured[f"threads: {threads}"] = results.get(f"fields/{name}/{threads}", times, batch)
-        print_ratios(f"{name}: receptive fields, K = {SCALES}", measured, (OWN_FIELDS,))
-
-
 PARTS = {
     "layers": measure_layers,
     "wide": measure_wide,
@@ -165,19 +192,13 @@ def parse_args():
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: also of ROCm (default: cpu)")
     parser.add_argument("--rounds", type=int, default=9, help="(default: 9)")
     parser.add_argument("--graphs", type=int, default=32, help="graphs in a batch (default: 32)")
-    parser.add_argument("--quick", action="store_true", help="layers on MUTAG and a wide graph, one thread, three rounds")
+    add_output_arguments(parser, "layers on MUTAG and a wide graph, one thread, three rounds", "conv.json")
     add_data_arguments(parser)
-    parser.add_argument("--output", type=Path, help="folder of conv.json and conv.png (default: benchmark/results)")
-    args = parser.parse_args()
-    if args.quick:
-        vars(args).update(QUICK)
-    args.output = args.output or (Path("results/quick") if args.quick else RESULTS)
+    args = parse(parser, QUICK, "rounds")
     if args.device == "cuda":
         if not torch.cuda.is_available():
             parser.error("Expected a GPU for --device cuda (got a PyTorch that finds none)")
         args.threads = args.threads[:1]
-    if args.rounds < 1:
-        parser.error(f"Expected --rounds to be at least 1 (got {args.rounds})")
     return args
 
 
@@ -197,8 +218,7 @@ def measure(args):
             progress.set_description(part)
             PARTS[part](args, results, progress)
     print("\nms: median of the rounds; -: too little memory, or too long. Our reference: the same in plain PyTorch.")
-    plot(results.values, args.output / "conv.png")
-    print(f"Measurements: {results.path}, plot: {args.output / 'conv.png'}")
+    print(f"Measurements: {results.path}")
 
 
 if __name__ == "__main__":

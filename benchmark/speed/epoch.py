@@ -5,7 +5,6 @@ channels behind the same encoder. Batches are cut out of the data set as part of
 graphs are computed before it, once. All networks take turns in every round, and medians are compared.
 """
 
-import statistics
 import time
 from collections import Counter
 
@@ -13,9 +12,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 from tqdm import tqdm
 
-from ..common.arguments import add_data_arguments, make_parser
-from ..common.measure import describe_machine
-from ..common.tables import print_table
+from ..common.command import add_data_arguments, make_parser, parse, print_table
+from ..common.measure import describe_machine, median_times
 from ..common.training import Recipe, loss_of, train
 from ..graphs.data import load_graphs
 from ..graphs.networks import NETWORKS, Shape, field_settings
@@ -63,17 +61,6 @@ def epoch(name, graphs, chosen, batch_size):
     return run
 
 
-def median_seconds(calls, rounds):
-    """Of each epoch. The first round warms up and does not count."""
-    times = {name: [] for name in calls}
-    for _ in tqdm(range(rounds + 1), unit="round"):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values[1:]) for name, values in times.items()}
-
-
 def stages(run):
     """Seconds of each stage of an epoch; the rest is normalisation, activations, readout, loss, and Python itself."""
     start = time.perf_counter()
@@ -98,11 +85,8 @@ def parse_args():
     parser.add_argument("--batch-size", type=int, default=100, help="graphs per batch (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help=f"to see that it works: one round, {QUICK_GRAPHS} graphs at most")
     add_data_arguments(parser)
-    args = parser.parse_args()
-    args.threads = 1 if args.quick else args.threads
+    args = parse(parser, {"threads": 1, "rounds": QUICK_ROUNDS}, "rounds")
     args.dataset = args.dataset or ("MUTAG" if args.quick else "NCI1")
-    if args.rounds < 1:
-        parser.error(f"Expected --rounds to be at least 1 (got {args.rounds})")
     return args
 
 
@@ -110,8 +94,9 @@ def main():
     args = parse_args()
     torch.set_num_threads(args.threads)
     calls = epochs(args)
-    median = median_seconds(calls, QUICK_ROUNDS if args.quick else args.rounds)
-    rows = [[name, f"{seconds:.2f} s", f"{seconds / median[BASE]:.2f}"] for name, seconds in median.items()]
+    with tqdm(total=args.rounds + 1, unit="round") as progress:
+        median = median_times(calls, args.rounds, progress)
+    rows = [[name, f"{time / 1000:.2f} s", f"{time / median[BASE]:.2f}"] for name, time in median.items()]
     print(", ".join(f"{key} {value}" for key, value in describe_machine().items()))
     graphs = f"{QUICK_GRAPHS} graphs at most" if args.quick else "all graphs"
     print(f"threads {args.threads}, batches of {args.batch_size}, {graphs}")

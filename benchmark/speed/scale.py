@@ -14,78 +14,32 @@ What was measured is kept in scale.json of the output folder, and is not measure
 
 import os
 import re
-import resource
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from torch_geometric.loader import NeighborLoader
-from torch_geometric.nn import SAGEConv
+from torch_geometric.loader import ClusterLoader, NeighborLoader
+from torch_geometric.nn import GraphSAGE, SAGEConv
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 from tqdm import tqdm
 
 from torch_gic import GIC, Fields, receptive_fields, walk_counts
 from torch_gic.fields import trim_fields
+from torch_gic.loader import ClusterData
 
-from ..common.arguments import RESULTS, make_parser
-from ..common.measure import Results, exponent, resident_peak
-from ..common.tables import print_table
-from ..pooling.growth import power_law
-from .clusters import print_clusters
-from .made_graphs import CLASSES, EDGES, FEATURES, NODES, planted_graph
+from ..common.command import add_output_arguments, make_parser, parse, print_table
+from ..common.data import CLASSES, EDGES, FEATURES, NODES, planted_graph
+from ..common.measure import Results, resident_peak
+from .fields import print_power_law
 
-SIZES = [round(10**e) for e in (4, 4.5, 5, 5.5, 6)]
-QUICK_SIZES = [1000, 2000, 4000]
-SCALES = (3, 7)
-MAX_NEIGHBORS = 32
-SHORT = 1.0  # seconds; calls are repeated while they take less in all, and the shortest counts
 NEIGHBORS, SEEDS, CHANNELS = [25, 10], 512, 64
 RANK_BATCH = 512  # graphs or seeds of all processes together: with few, they mostly wait for each other
-PARTS = ["fields", "samples", "clusters", "ranks"]
-
-
-def measure_fields(size, num_scales):
-    graph = power_law(size)
-
-    def call():
-        return receptive_fields(graph.edge_index, num_nodes=size, num_scales=num_scales, max_neighbors=MAX_NEIGHBORS)
-
-    times = []
-    with resident_peak() as peak:
-        while not times or (sum(map(sum, times)) < SHORT and len(times) < 10):
-            start = resource.getrusage(resource.RUSAGE_SELF)
-            entries = call().index.size(1)
-            end = resource.getrusage(resource.RUSAGE_SELF)
-            times.append((end.ru_utime - start.ru_utime, end.ru_stime - start.ru_stime))
-    own, system = min(times, key=sum)
-    memory = {"megabytes": peak["megabytes"], "entries": entries, "edges": graph.num_edges}
-    return {"seconds": own, "system seconds": system, **memory}
-
-
-def print_fields(args, results):
-    sizes = QUICK_SIZES if args.quick else SIZES
-    for num_scales in SCALES:
-        points = [results.get(f"fields/{num_scales}/{size}", measure_fields, size, num_scales) for size in sizes]
-        rows = [[f"{size}", *_field_cells(point)] for size, point in zip(sizes, points, strict=True)]
-        whole = [{**point, "seconds": point["seconds"] + point["system seconds"]} for point in points]
-        growth = [_growth(sizes, values, "seconds") for values in (points, whole)]
-        rows.append(["exponent", "", "", *growth, _growth(sizes, points, "megabytes")])
-        title = f"Fields of a power-law graph, K = {num_scales}, max_neighbors = {MAX_NEIGHBORS}, threads: {args.threads}"
-        print_table(title, ["nodes", "edges", "field entries", "time", "with the system's", "memory"], rows)
-
-
-def _field_cells(point):
-    memory = "-" if point["megabytes"] is None else f"{point['megabytes']:.0f} MB"
-    times = point["seconds"], point["seconds"] + point["system seconds"]
-    return [f"{point['edges']}", f"{point['entries']}", *(f"{1000 * seconds:.0f} ms" for seconds in times), memory]
-
-
-def _growth(sizes, points, name):
-    values = [point[name] for point in points]
-    return "-" if None in values or min(values) <= 0 else f"{exponent(sizes, values):.2f}"
+CLUSTERED, QUICK_CLUSTERED = (50_000, 2_000_000, 602), (2000, 40_000, 16)  # nodes, edges, features
+NUM_PARTS, PARTS_OF_A_BATCH, EPOCHS = 100, 5, 2
 
 
 class SampledSAGE(torch.nn.Module):
@@ -117,6 +71,16 @@ class SampledGIC(torch.nn.Module):
         return self.gic(batch.x, batch.edge_index, fields=fields, num_seeds=batch.batch_size)
 
 
+def train_on(call, y, optimizer, chosen=slice(None)):
+    """A step of training: the output and the seconds."""
+    start = time.perf_counter()
+    optimizer.zero_grad()
+    out = call()
+    F.cross_entropy(out[chosen], y[chosen]).backward()
+    optimizer.step()
+    return out, time.perf_counter() - start
+
+
 def measure_samples(num_nodes, num_edges, num_features, num_batches):
     """The networks train on each sample in turn, so that a slow moment hits all."""
     data = planted_graph(num_nodes, num_edges, num_features)
@@ -140,12 +104,8 @@ def measure_samples(num_nodes, num_edges, num_features, num_batches):
             y = batch.y[: batch.batch_size]
             count += y.numel()
             for name, model in models.items():
-                start = time.perf_counter()
-                optimizers[name].zero_grad()
-                out = model(batch)
-                F.cross_entropy(out, y).backward()
-                optimizers[name].step()
-                seconds[name] += time.perf_counter() - start
+                out, spent = train_on(partial(model, batch), y, optimizers[name])
+                seconds[name] += spent
                 right[name] += int((out.argmax(dim=1) == y).sum())
     sampling /= total
     step = {name: seconds[name] / total for name in models}
@@ -186,6 +146,52 @@ def print_samples(args, results):
     )
 
 
+def measure_clusters(num_nodes, num_edges, num_features):
+    """Both networks train on each batch in turn. Accuracy is that of the nodes not trained on, in the last epoch."""
+    data = planted_graph(num_nodes, num_edges, num_features)
+    start = time.perf_counter()
+    parts = ClusterData(data, min(NUM_PARTS, num_nodes // 20))
+    clustering = time.perf_counter() - start
+    torch.manual_seed(0)
+    loader = ClusterLoader(parts, batch_size=PARTS_OF_A_BATCH, shuffle=True)
+    models = {
+        "GraphSAGE": GraphSAGE(num_features, CHANNELS, 2, CLASSES),
+        "GIC": GIC(num_features, CLASSES, f"C({CHANNELS})-C({CHANNELS})"),
+    }
+    optimizers = {name: torch.optim.AdamW(model.parameters(), lr=0.003) for name, model in models.items()}
+    seconds, trained = dict.fromkeys(models, 0.0), 0
+    for _ in range(EPOCHS):
+        right, tested = dict.fromkeys(models, 0), 0
+        for batch in loader:
+            trained += int(batch.train_mask.sum())
+            tested += int((~batch.train_mask).sum())
+            for name, model in models.items():
+                call = partial(model, batch.x, batch.edge_index)
+                out, spent = train_on(call, batch.y, optimizers[name], batch.train_mask)
+                seconds[name] += spent
+                right[name] += int((out.argmax(dim=1) == batch.y)[~batch.train_mask].sum())
+    return {
+        "seconds of clustering": clustering,
+        "nodes per second": {name: trained / seconds[name] for name in models},
+        "accuracy": {name: right[name] / tested for name in models},
+    }
+
+
+def print_clusters(args, results):
+    size = QUICK_CLUSTERED if args.quick else CLUSTERED
+    point = results.get(f"clusters/{size}", measure_clusters, *size)
+    rows = [
+        [name, f"{speed:.0f}", f"{speed / point['nodes per second']['GraphSAGE']:.2f}", f"{point['accuracy'][name]:.1%}"]
+        for name, speed in point["nodes per second"].items()
+    ]
+    print_table(
+        f"Clusters of {size[0]} nodes, {size[1]} edges, {size[2]} features: {EPOCHS} epochs of {NUM_PARTS} parts,"
+        f" {PARTS_OF_A_BATCH} in a batch; made in {point['seconds of clustering']:.1f} s",
+        ["", "nodes to train on per second", "of GraphSAGE", "accuracy of the other nodes"],
+        rows,
+    )
+
+
 def measure_ranks(level, world, size):
     script = Path(__file__).parents[2] / "examples" / "ddp.py"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world), str(script)]
@@ -212,27 +218,20 @@ def print_ranks(args, results):
     )
 
 
+PARTS = {"fields": print_power_law, "samples": print_samples, "clusters": print_clusters, "ranks": print_ranks}
+
+
 def main():
     parser = make_parser("speed.scale", __doc__)
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="(default: all)")
-    parser.add_argument("--quick", action="store_true", help="small graphs, to see that it works")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="(default: all)")
     parser.add_argument("--batches", type=int, help="batches of the part 'samples' (default: an epoch)")
     parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
-    parser.add_argument("--output", type=Path, help="folder of scale.json (default: benchmark/results)")
-    args = parser.parse_args()
-    args.output = args.output or (Path("results/quick") if args.quick else RESULTS)
-    if args.batches is not None and args.batches < 1:
-        parser.error(f"Expected --batches to be at least 1 (got {args.batches})")
+    add_output_arguments(parser, "small graphs", "scale.json")
+    args = parse(parser, {}, "batches")
     torch.set_num_threads(args.threads)
     results = Results(args.output / "scale.json", threads=args.threads)
-    for part, show in (
-        ("fields", print_fields),
-        ("samples", print_samples),
-        ("clusters", print_clusters),
-        ("ranks", print_ranks),
-    ):
-        if part in args.parts:
-            show(args, results)
+    for part in args.parts:
+        PARTS[part](args, results)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,11 @@ which choose the weights. The learning rate falls along a cosine over this time.
 are lines of worth.jsonl in the output folder, and are not made again.
 """
 
-from ..common.arguments import add_run_arguments, complete, make_parser
-from ..common.records import make_missing
+from ..common.command import add_run_arguments, make_parser, parse, print_table
+from ..common.records import by_network, make_missing
 from ..common.statistics import mean_and_spread
-from ..common.tables import print_table
-from . import graphs, nodes, samples
+from .parts import PARTS, run
 
-PARTS = {"graphs": graphs, "nodes": nodes, "samples": samples}
 QUICK = {"graphs": ["PROTEINS_full"], "nodes": ["Minesweeper"], "samples": ["PubMed"]}
 RUNS = {"planted": 1}  # of data sets on which a run takes many minutes
 
@@ -28,41 +26,29 @@ def parse_args():
     parser.add_argument("--runs", type=int, default=3, help="folds, splits or seeds (default: %(default)s; planted: 1)")
     parser.add_argument("--seconds", type=float, help="of training (default: 30; planted: 240)")
     add_run_arguments(parser, "a data set of each part, one run, a second")
-    args = parser.parse_args()
+    args = parse(parser, {"runs": 1, "seconds": 1.0}, "runs", "jobs")
     if args.seconds is not None and not args.seconds > 0:
         parser.error(f"Expected --seconds to be positive (got {args.seconds})")
-    if args.quick:
-        args.runs, args.seconds = 1, 1.0
-    return complete(parser, args, "runs")
-
-
-def run(source, job):
-    """Trains one network for the seconds of the job, and tests it once."""
-    return PARTS[job["part"]].run(source, job)
+    return args
 
 
 def measure(args, part):
-    module = PARTS[part]
-    for dataset in QUICK[part] if args.quick else module.DATASETS:
+    for dataset in QUICK[part] if args.quick else PARTS[part].datasets:
         if args.datasets and dataset not in args.datasets:
             continue
-        seconds = args.seconds or module.DATASETS[dataset]
+        seconds = args.seconds or PARTS[part].datasets[dataset]
         jobs = [
             {"part": part, "dataset": dataset, "network": network, "seconds": seconds, "run": number}
             for number in range(min(args.runs, RUNS.get(dataset, args.runs)))
-            for network in module.NETWORKS
+            for network in PARTS[part].networks
         ]
-        results = make_missing(run, args, jobs, args.output / "worth.jsonl", args.jobs)
-        for network in module.NETWORKS:
-            found = [result for job, result in zip(jobs, results, strict=True) if result and job["network"] == network]
-            if found:
-                score = mean_and_spread([100 * result["test"] for result in found])
-                ahead, steps = (sum(result[key] for result in found) / len(found) for key in ("ahead", "steps"))
-                yield [dataset, network, score, found[0]["metric"], str(len(found)), *cells(seconds, ahead, steps)]
-
-
-def cells(seconds, ahead, steps):
-    return f"{seconds:.0f} s", f"{ahead:.1f} s", f"{steps:.0f}"
+        made = make_missing(run, args, jobs, args.output / "worth.jsonl", args.jobs)
+        for network, found in by_network(zip(jobs, made, strict=True)).items():
+            results = [result for _, result in found]
+            score = mean_and_spread([100 * result["test"] for result in results])
+            ahead, steps = (sum(result[key] for result in results) / len(results) for key in ("ahead", "steps"))
+            cells = results[0]["metric"], str(len(results)), f"{seconds:.0f} s", f"{ahead:.1f} s", f"{steps:.0f}"
+            yield [dataset, network, score, *cells]
 
 
 def main():

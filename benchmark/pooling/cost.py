@@ -1,6 +1,6 @@
-"""How do time, memory and cut grow with the graph? One grid and one power-law graph, up to a million nodes.
+"""What does a coarsening cost? Time and memory on real batches, and their growth with a grid and a power-law graph.
 
-Each measurement is a process of its own (`python -m benchmark.pooling.growth graph contender nodes threads`), so that
+Each measurement of growth is a process of its own (`python -m benchmark.pooling.cost graph contender nodes threads`), so that
 its highest memory is its own, and it can be stopped.
 """
 
@@ -13,21 +13,23 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
-from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
+from torch_geometric.data import Batch
 
 from torch_gic import VIGMMPool
 
-from ..common.measure import available_megabytes, exponent, peak_megabytes
-from ..common.tables import print_table
+from ..common.command import print_table
+from ..common.data import grid, power_law
+from ..common.measure import available_megabytes, exponent, median_times, peak_megabytes
 from .contenders import (
+    DENSE,
     RATIO,
     available,
     graclus,
+    metis,
     metis_adjacency,
     metis_parts,
     num_clusters,
@@ -35,41 +37,70 @@ from .contenders import (
     spectral,
     tgp_pooler,
 )
-from .cut import normalised_cut
+from .quality import load_graphs, normalised_cut
 
-CHANNELS = 8
-EDGES = 4  # of a new node of the power-law graph
+BATCH, BATCH_CHANNELS = 100, 64  # graphs of a batch
+OURS = "VIGMMPool"
+POOLERS = ["mincut", "dmon", "diffpool", "justbalance", "graclus", "ndp", "kmis", "topk"]
+CHANNELS = 8  # of growth
 LARGEST = {"spectral": 10**4, "mincut": 10**4}  # eigenvectors and dense matrices
 CONTENDERS = ["vigmm", "metis", "graclus", "spectral", "kmis", "topk", "mincut"]
 REPEATS, SHORT = 5, 1.0  # calls are repeated while they take less than this many seconds in all
-
-
-def grid(num_nodes):
-    """A square with four neighbours to a node."""
-    side = round(math.sqrt(num_nodes))
-    node = torch.arange(side * side).view(side, side)
-    right = torch.stack([node[:, :-1].flatten(), node[:, 1:].flatten()])
-    down = torch.stack([node[:-1].flatten(), node[1:].flatten()])
-    return Data(edge_index=to_undirected(torch.cat([right, down], dim=1)), num_nodes=side * side)
-
-
-def power_law(num_nodes):
-    """Preferential attachment (Barabási and Albert): a new node copies ends of earlier edges, in linear time.
-
-    Slot 2e is the new node of edge e and slot 2e + 1 its target, which is itself a slot: chains of them are followed for
-    all edges at once. The first edges make a star around node 0; what is drawn twice becomes one edge.
-    """
-    rng = np.random.default_rng(0)
-    source = np.concatenate([np.arange(1, EDGES + 1), np.repeat(np.arange(EDGES + 1, num_nodes), EDGES)])
-    slot = np.ones_like(source)
-    slot[EDGES:] = rng.integers(0, 2 * EDGES * (source[EDGES:] - EDGES))
-    while (chained := (slot % 2 == 1) & (slot >= 2 * EDGES)).any():
-        slot[chained] = slot[slot[chained] // 2]
-    target = np.where(slot % 2 == 0, source[slot // 2], 0)
-    return Data(edge_index=to_undirected(torch.from_numpy(np.stack([source, target]))), num_nodes=num_nodes)
-
-
 GRAPHS = {"grid": grid, "power law": power_law}
+
+
+def coarsening_calls(graphs):
+    """Every contender as a function without arguments, on the same graphs."""
+    batch, x = Batch.from_data_list(graphs), torch.randn(sum(graph.num_nodes for graph in graphs), BATCH_CHANNELS)
+    pool = VIGMMPool(BATCH_CHANNELS, RATIO)
+    calls = {OURS: lambda: pool(x, batch.edge_index, None, batch.batch)}
+    if available(["metis"]):
+        prepared = [(metis_adjacency(graph), num_clusters(graph)) for graph in graphs]
+        calls["METIS, bare"] = lambda: [metis_parts(*arguments) for arguments in prepared]
+        calls["METIS, with lists"] = lambda: [metis(graph) for graph in graphs]
+    if available(["spectral"]):
+        calls["spectral"] = lambda: [spectral(graph) for graph in graphs]
+    if available(["graclus"]):
+        calls["graclus twice"] = lambda: graclus(batch)
+    largest, mean = max(graph.num_nodes for graph in graphs), batch.num_nodes / len(graphs)
+    for name in available(POOLERS):
+        if name not in DENSE or fits(len(graphs), largest):
+            pooler = tgp_pooler(name, BATCH_CHANNELS, math.ceil(RATIO * mean))
+            calls[f"tgp {name}"] = partial(pooler, x, batch.edge_index, batch=batch.batch)
+    return calls
+
+
+def fits(num_graphs, largest):
+    """Whether dense adjacency matrices, padded to the largest graph, do: some six of them are held at once."""
+    return 6 * 4 * num_graphs * largest**2 / 2**20 < available_megabytes()
+
+
+@torch.no_grad()
+def measure_time(args, results, progress):
+    def times(graphs):
+        return median_times(coarsening_calls(graphs), args.rounds, progress)
+
+    def peaks(graphs):
+        return {name: peak_megabytes(call) for name, call in coarsening_calls(graphs).items()}
+
+    for dataset in args.datasets:
+        graphs = load_graphs(args, dataset)[:BATCH]
+        torch.manual_seed(0)
+        columns = {}
+        for threads in args.threads:
+            set_threads(threads)
+            progress.set_description(f"time, {dataset}, threads: {threads}, round")
+            columns[f"threads: {threads}"] = results.get(f"time/{dataset}/{threads}", times, graphs)
+        progress.set_description(f"memory, {dataset}, round")
+        memory = results.get(f"time memory/{dataset}", peaks, graphs)
+        names = list(memory)
+        rows = []
+        for name in names:
+            cells = [f"{t[name]:.1f} ms {t[name] / t[OURS]:7.2f}x" if name in t else "-" for t in columns.values()]
+            rows.append([name, *cells, "-" if memory[name] is None else f"{memory[name]:.1f} MB"])
+        nodes, edges = sum(graph.num_nodes for graph in graphs), sum(graph.num_edges for graph in graphs)
+        title = f"{dataset}: {len(graphs)} graphs, {nodes} nodes, {edges} edges, {BATCH_CHANNELS} channels; x: of {OURS}"
+        print_table(title, ["forward pass", *columns, "peak memory"], rows)
 
 
 def coarsening_call(name, graph):
@@ -117,7 +148,7 @@ def measure_here(kind, name, num_nodes):
 
 def measure_apart(kind, name, num_nodes, threads, limit):
     """The same in a process of its own, or why there is nothing."""
-    command = [sys.executable, "-m", "benchmark.pooling.growth", kind, name, str(num_nodes), str(threads)]
+    command = [sys.executable, "-m", "benchmark.pooling.cost", kind, name, str(num_nodes), str(threads)]
     try:
         done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
