@@ -126,7 +126,7 @@ def test_unfaithfulness_tells_the_truth():
     explanation.edge_mask = torch.zeros(edge_index.size(1))
     whole, alone = (model(x, edges).detach().softmax(dim=-1) for edges in (edge_index, without_edges(edge_index)))
     lost = 1 - torch.exp(-torch.nn.functional.kl_div(whole.log(), alone, reduction="batchmean"))
-    assert lost > 1e-3
+    assert lost > 0.01
     assert unfaithfulness(explainer, explanation) == pytest.approx(float(lost), rel=1e-3)
 
 

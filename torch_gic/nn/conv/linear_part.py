@@ -5,13 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
-from torch_geometric.nn.dense.linear import is_uninitialized_parameter
 
 from torch_gic.encoding import field_mean
 from torch_gic.fields import Fields, fields_of_sources
 from torch_gic.nn.conv.projection import Edges, Prepared
-
-SMALL = 0.1  # of the usual size
 
 
 class LinearPart(torch.nn.Module):
@@ -20,8 +17,6 @@ class LinearPart(torch.nn.Module):
     .. math::
         \mathbf{y}_i = \mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i
         + \mathbf{W}_2 \, \bar{\mathbf{e}}_i + \mathbf{b}.
-
-    :math:`\mathbf{W}_0` starts near zero. So a layer starts as one that averages, and overfits less where labels are few.
 
     Args:
         in_channels (int): Size of each neighbour's feature vector, or :obj:`-1` to take it from the first input.
@@ -33,7 +28,7 @@ class LinearPart(torch.nn.Module):
 
     def __init__(self, in_channels: int, target_channels: int, out_channels: int, edge_dim: int | None, bias: bool) -> None:
         super().__init__()
-        self.root = SmallLinear(target_channels, out_channels, bias)
+        self.root = Linear(target_channels, out_channels, bias)
         self.mean = Linear(in_channels, out_channels, bias=False)
         self.edge = None if edge_dim is None else Linear(edge_dim, out_channels, bias=False)
 
@@ -52,13 +47,3 @@ class LinearPart(torch.nn.Module):
         if self.edge is None or prepared.edge_attr is None:
             return out
         return out + self.edge(field_mean(prepared.edge_attr.to(dtype), fields).to(dtype))
-
-
-class SmallLinear(Linear):
-    """A linear map whose weights start near zero, and not at zero, which a spectral norm could not divide by."""
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        if not is_uninitialized_parameter(self.weight):
-            with torch.no_grad():
-                self.weight.mul_(SMALL)
