@@ -28,6 +28,7 @@ KINDS = ("crash", "hang", "difference", "unclear")
 
 def run(number):
     """What a case is: "right", "refused" or one of the kinds of failure, and more about it."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     from fuzz_cases import case
 
     function, arguments, is_raw, wrong = case(number)
@@ -107,7 +108,6 @@ def compare(name, ours, theirs, arguments):
 
 def work(first, count):
     """The process that is watched: says each case before it begins."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(1)
     import fuzz_cases  # noqa: F401  # before time is taken, as are the kernels

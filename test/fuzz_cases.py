@@ -13,7 +13,7 @@ INDICES = (-1, -(2**62), 2**31, 2**62, 10**9, 7)
 KEPT = {
     "soft_em": {10},
     "coarsen": {7},
-    "gaussian_encode_backward": {1, 2},
+    "gaussian_encode_backward": {2, 3},
     "field_mean_backward": {1, 2},
     "cluster_max_backward": {2},
 }

@@ -159,9 +159,11 @@ RAW = {
     "gaussian_encode_backward": encoding_backward,
     "outlier_clamp": clamped,
     "outlier_clamp_backward": clamped_backward,
+    "graph_sizes": lambda draw: graph(draw)[3:],
     "responsibility": choices,
     "responsibility_backward": choices_backward,
     "soft_em": lambda draw: (*coarsening(draw), 3),
+    "true_places": lambda draw: (graph(draw)[3] > 0,),
 }
 
 

@@ -6,11 +6,25 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
 from torch_geometric.nn.pool.select import SelectOutput
 
 import torch_gic
-from torch_gic import GIC, GaussianAggregation, GICConv, VIGMMPool, cluster, walk_counts
+from torch_gic import (
+    GIC,
+    Cluster,
+    GaussianAggregation,
+    GICConv,
+    PreCoarsen,
+    ReceptiveFields,
+    VIGMMPool,
+    cluster,
+    receptive_fields,
+    walk_counts,
+)
 from torch_gic.kernels.library import REFERENCES
+from torch_gic.loader import ClusterData
 
 sys.path.append(str(Path(__file__).parent))
 import fuzz
@@ -25,6 +39,36 @@ ops = torch.ops.torch_gic
 def test_walk_counts_of_too_many_scales():
     with pytest.raises(ValueError, match="'num_scales' to be at most 1024"):
         walk_counts(EDGES, num_scales=2**63 - 1)
+
+
+@pytest.mark.filterwarnings("ignore:Unable to accurately infer 'num_nodes'")
+@pytest.mark.parametrize(
+    "function",
+    [
+        PreCoarsen(0.5),
+        Cluster(2),
+        ReceptiveFields(),
+        lambda data: ClusterData(data, 2),
+        lambda data: cluster(data.edge_index, 2),
+        lambda data: receptive_fields(data.edge_index),
+        lambda data: walk_counts(data.edge_index),
+        lambda data: walk_counts(EdgeIndex(data.edge_index)),
+    ],
+)
+def test_nodes_that_nobody_counted(function):
+    """A billion, of which two have edges, took a minute and all memory."""
+    data = Data(edge_index=torch.tensor([[0, 10**9], [10**9, 0]]))
+    with pytest.raises(ValueError, match="Expected 'num_nodes', .* .got node 1000000000 in 'edge_index', and 2 edges"):
+        function(data)
+
+
+def test_nodes_that_somebody_counted(monkeypatch):
+    """However many have no edge."""
+    monkeypatch.setattr("torch_gic._checks.MOST_NODES", 1)
+    counted = Data(edge_index=EDGES, num_nodes=30), Data(edge_index=EDGES, x=torch.zeros(30, 1))
+    for data in counted:
+        assert PreCoarsen(30)(data).cluster_1.numel() == 30
+    assert cluster(EDGES, 2, num_nodes=30).numel() == 30
 
 
 def test_more_clusters_than_nodes():

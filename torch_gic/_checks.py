@@ -7,11 +7,13 @@ import math
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_sparse, to_edge_index
 
 MOST_SCALES = 1024  # a field of so many steps is the whole graph
 MOST_GRAPHS = 10_000_000  # without nodes
+MOST_NODES = 10_000_000  # without edges, where nobody says how many nodes there are
 
 
 def as_edge_list(
@@ -36,7 +38,8 @@ def as_edge_list(
     if not isinstance(edge_index, Tensor):
         raise TypeError(f"Expected 'edge_index' to be a tensor or a sparse matrix (got {type(edge_index).__name__})")
     if isinstance(edge_index, EdgeIndex):
-        num_nodes = max(edge_index.get_sparse_size()) if num_nodes is None else num_nodes
+        if num_nodes is None and edge_index.sparse_size() != (None, None):
+            num_nodes = max(edge_index.get_sparse_size())
         edge_index = edge_index.as_tensor()
 
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
@@ -47,11 +50,29 @@ def as_edge_list(
         lowest, highest = torch.stack(edge_index.aminmax()).tolist() if edge_index.numel() > 0 else (0, -1)
         if num_nodes is None:
             num_nodes = highest + 1
+            check_guess(num_nodes, edge_index.size(1))
         if highest >= num_nodes or lowest < 0:
             raise ValueError(f"Expected 'edge_index' to hold nodes in [0, {num_nodes - 1}] (got {lowest} to {highest})")
     if edge_weight is not None and look:
         check_weight(edge_weight, "edge_weight", edge_index.size(1))
     return edge_index.long(), edge_weight, num_nodes
+
+
+def check_guess(num_nodes: int, num_edges: int) -> None:
+    """Memory and time are taken for every node up to the highest that has an edge."""
+    if num_nodes > MOST_NODES + 2 * num_edges:
+        raise ValueError(
+            f"Expected 'num_nodes', since most nodes have no edge (got node {num_nodes - 1} in 'edge_index', and {num_edges}"
+            " edges)"
+        )
+
+
+def count_nodes(data: Data) -> int:
+    """The number of nodes. PyG guesses it from the edges, where nothing else says it."""
+    num_nodes = data.num_nodes or 0
+    if not ("num_nodes" in data or "adj_t" in data or any(map(data.is_node_attr, data.keys()))):
+        check_guess(num_nodes, data.num_edges)
+    return num_nodes
 
 
 def entries_of(matrix: Tensor | SparseTensor) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ import torch_geometric.loader
 from torch import Tensor
 from torch_geometric.data import Data
 
+from torch_gic._checks import count_nodes
 from torch_gic.coarsening import cluster
 
 
@@ -41,8 +42,9 @@ class ClusterData(torch_geometric.loader.ClusterData):
             raise ValueError(f"Expected 'imbalance' to be at least 1 (got {imbalance})")
         if data.edge_index is None:
             raise ValueError("Expected 'data' to have an 'edge_index' (got none)")
-        if not 1 <= num_parts <= (data.num_nodes or 0):
-            raise ValueError(f"Expected 'num_parts' to be from 1 to {data.num_nodes}, the number of nodes (got {num_parts})")
+        num_nodes = count_nodes(data)
+        if not 1 <= num_parts <= num_nodes:
+            raise ValueError(f"Expected 'num_parts' to be from 1 to {num_nodes}, the number of nodes (got {num_parts})")
         self.imbalance = imbalance
         kwargs.setdefault("log", False)  # it says METIS
         kwargs.setdefault("filename", f"cluster_{imbalance}.pt")

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.typing import SparseTensor
 
-from torch_gic._checks import check_at_least
+from torch_gic._checks import check_at_least, count_nodes
 from torch_gic.coarsening import cluster
 from torch_gic.fields import receptive_fields
 from torch_gic.nn.pool.vigmm_pool import VIGMMPool
@@ -49,7 +49,7 @@ class ReceptiveFields(BaseTransform):
         fields = receptive_fields(
             _edges(data),
             data.edge_weight,
-            num_nodes=data.num_nodes,
+            num_nodes=count_nodes(data),
             num_scales=self.num_scales,
             add_self_loops=self.add_self_loops,
             max_neighbors=self.max_neighbors,
@@ -95,7 +95,7 @@ class PreCoarsen(BaseTransform):
         self.pools = [VIGMMPool(None, ratio) for ratio in ratios]  # type: ignore[abstract]  # as GICConv
 
     def forward(self, data: Data) -> Data:
-        edges, weight, num_nodes = _edges(data), data.edge_weight, data.num_nodes
+        edges, weight, num_nodes = _edges(data), data.edge_weight, count_nodes(data)
         if not num_nodes:
             raise ValueError("Expected 'data' to hold at least one node (got none)")
         x = torch.empty(num_nodes, 0)
@@ -139,7 +139,7 @@ class Cluster(BaseTransform):
             self.ratio,
             edge_weight=data.edge_weight,
             max_size=self.max_size,
-            num_nodes=data.num_nodes,
+            num_nodes=count_nodes(data),
         )
         return data
 

@@ -117,8 +117,9 @@ def test_cluster_data(tmp_path):
     assert torch.equal(again.partition.node_perm, parts.partition.node_perm)
     with pytest.raises(ValueError, match=r"'imbalance' to be at least 1 .got 0.5"):
         ClusterData(data, 6, imbalance=0.5)
-    with pytest.raises(ValueError, match=r"'num_parts' to be from 1 to 60, the number of nodes .got 61"):
-        ClusterData(data, 61)
+    for number in (0, 61):
+        with pytest.raises(ValueError, match=rf"'num_parts' to be from 1 to 60, the number of nodes .got {number}"):
+            ClusterData(data, number)
 
 
 def test_is_public():

@@ -38,12 +38,12 @@ def graph(num_nodes, num_edges):
     return torch.randn(num_nodes, 8, generator=generator), torch.randint(num_nodes, (2, num_edges), generator=generator)
 
 
-def exported(name):
+def exported(name, strict=False):
     torch.manual_seed(0)
     model = MODELS[name]()
     model(*graph(20, 50))
     shapes = {0: Dim.AUTO}, {1: Dim.AUTO}
-    return model.eval(), torch.export.export(model, graph(20, 50), dynamic_shapes=shapes)
+    return model.eval(), torch.export.export(model, graph(20, 50), dynamic_shapes=shapes, strict=strict)
 
 
 def agree(program, model):
@@ -52,9 +52,10 @@ def agree(program, model):
         torch.testing.assert_close(program(*inputs), model(*inputs), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_exported(name):
-    model, program = exported(name)
+def test_exported(name, strict):
+    model, program = exported(name, strict)
     agree(program.module(), model)
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_gic.coarsening.check import check_clusters
 from torch_gic.kernels.library import OPS, register_reference
 from torch_gic.kernels.operands import check_range, check_tensor
+from torch_gic.kernels.sizes import new_size
 
 OPS.define("cluster_edges(Tensor edge_index, Tensor cluster, SymInt num_clusters) -> (Tensor, Tensor)")
 
@@ -35,5 +36,5 @@ def reference(edge_index: Tensor, cluster: Tensor, num_clusters: int) -> tuple[T
 
 @torch.library.register_fake("torch_gic::cluster_edges", lib=OPS)
 def _(edge_index: Tensor, cluster: Tensor, num_clusters: int) -> tuple[Tensor, Tensor]:
-    count = torch.library.get_ctx().new_dynamic_size(min=0)
+    count = new_size()
     return edge_index.new_empty(2, count), edge_index.new_empty(edge_index.size(1))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from torch_gic._checks import count_graphs
+from torch_gic.kernels.sizes import number_of_graphs
 
 
 class GraphOrder(NamedTuple):
@@ -37,8 +38,6 @@ class GraphOrder(NamedTuple):
 def graph_order(batch: Tensor, edge_index: Tensor, influence: Tensor) -> GraphOrder:
     """Also checks the values of all of them."""
     if torch.compiler.is_compiling():  # a traced model cannot look at values: the operation does
-        num_graphs: Any = batch.max().item() + 1  # a symbol: int() would ask for its value
-        torch._check(num_graphs > 0)
-        return GraphOrder(num_graphs, torch.argsort(batch, stable=True))
+        return GraphOrder(number_of_graphs(batch), torch.argsort(batch, stable=True))
     num_graphs, is_sorted = count_graphs(batch, edge_index, influence)
     return GraphOrder(num_graphs, None if is_sorted else torch.argsort(batch, stable=True))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch_geometric.utils import cumsum
 
 from torch_gic.coarsening.check import check_clusters_of_graphs, check_graphs
@@ -19,6 +20,7 @@ from torch_gic.coarsening.refine import GROWTH, NUM_PASSES, refine_clusters
 from torch_gic.coarsening.segments import ROUNDING
 from torch_gic.kernels.library import OPS, register_reference
 from torch_gic.kernels.operands import can_look
+from torch_gic.kernels.sizes import new_size
 
 OPS.define(
     "coarsen(Tensor edge_index, Tensor? edge_weight, Tensor influence, Tensor batch, SymInt num_graphs, float ratio,"
@@ -174,7 +176,8 @@ def _check_room(size: Tensor, num_clusters: Tensor, max_size: int) -> None:
 def _(
     edge_index: Tensor, edge_weight: Tensor | None, influence: Tensor, batch: Tensor, num_graphs: int, *settings: Any
 ) -> tuple[Tensor, ...]:
-    num_clusters, num_entries = (torch.library.get_ctx().new_dynamic_size(min=least) for least in (1, 0))
+    num_clusters = 0 if statically_known_true(batch.numel() == 0) else new_size(1)  # what follows may need at least one
+    num_entries = new_size()
     size = num_graphs + 1
     return (
         torch.empty_like(batch),

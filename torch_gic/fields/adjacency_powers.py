@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._library.fake_impl import allocate_size
 from torch_geometric.utils import cumsum
 
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
 from torch_gic.kernels.operands import check_numbers
+from torch_gic.kernels.sizes import new_size
 
 OPS.define(
     "adjacency_powers(Tensor row, Tensor col, Tensor weight, SymInt num_nodes, SymInt num_scales, SymInt? max_neighbors,"
@@ -111,15 +111,8 @@ def _(
     max_neighbors: int | None,
     degree: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    size = _new_size(torch.library.get_ctx())
+    size = new_size()
     return row.new_empty(2, size), weight.new_empty(size, num_scales)
-
-
-def _new_size(ctx: Any) -> Any:
-    """A size that depends on values. PyTorch's own ``new_dynamic_size`` breaks a compiled graph there, unless a setting of the
-    whole process says otherwise; what follows here has no use for the size, so that there is nothing to break for."""
-    env = ctx._shape_env
-    return ctx.new_dynamic_size() if env is None else allocate_size(env)
 
 
 def transitions(

@@ -10,6 +10,7 @@ from torch_geometric.utils import cumsum, scatter
 
 from torch_gic.coarsening.graph import UndirectedGraph
 from torch_gic.coarsening.segments import total_in
+from torch_gic.kernels.sizes import true_places
 
 
 class Affinity(NamedTuple):
@@ -63,7 +64,7 @@ def laplacian_affinity(graph: UndirectedGraph) -> Affinity:
 
 def _split(graph: UndirectedGraph) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The edges between nodes, and the weight of the loop of each node."""
-    row, loops = graph.row, graph.row == graph.col
-    loop = total_in(graph.weight[loops], row[loops], graph.num_nodes)
-    row, col, weight = row[~loops], graph.col[~loops], graph.weight[~loops]
-    return row, cumsum(torch.bincount(row, minlength=graph.num_nodes)), col, weight, loop
+    row, between = graph.row, graph.row != graph.col
+    loop = total_in(torch.where(between, 0, graph.weight), row, graph.num_nodes)
+    rowptr, kept = cumsum(total_in(between.long(), row, graph.num_nodes)), true_places(between)
+    return row[kept], rowptr, graph.col[kept], graph.weight[kept], loop

@@ -107,7 +107,8 @@ class GaussianAggregation(Aggregation):
                 raise ValueError(f"Expected 'index' to number sets from 0 on (got {dim_size} sets of {index.numel()} members)")
             index, members = index.long().sort(stable=True)
             inside = (index[:1] >= 0).all() & (index[-1:] < dim_size).all()
-            torch._assert_async(inside, f"Expected 'index' to lie in [0, {dim_size - 1}]")  # to look would wait for a GPU
+            last = "dim_size - 1" if torch.compiler.is_compiling() else dim_size - 1  # a symbol then
+            torch._assert_async(inside, f"Expected 'index' to lie in [0, {last}]")  # to look would wait for a GPU
             ptr = pointers(index, dim_size)
         if weight is None:
             weight = x.new_ones(x.size(0))

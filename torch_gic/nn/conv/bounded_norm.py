@@ -42,12 +42,18 @@ class BoundedNorm(RunningStatistics):
 
     def forward(self, x: Tensor) -> Tensor:
         check_features(x, self.channels)
-        if not self.learns(x):
-            mean, deviation = recall(self.running)
-            return apply_norm(single(x), mean, deviation.square(), self.bound)
-        out, mean, var = bounded_norm(single(x), self.bound)
-        self.remember(torch.stack([mean, var.sqrt(), torch.ones_like(mean)]))
+        learns, x = self.learns(x), single(x)
+        if learns is False:
+            return self._by_statistics(x)
+        out, mean, var = bounded_norm(x, self.bound)
+        if isinstance(learns, Tensor):
+            out = torch.where(learns, out, self._by_statistics(x))
+        self.remember(torch.stack([mean, var.sqrt(), torch.ones_like(mean)]), learns)
         return out
+
+    def _by_statistics(self, x: Tensor) -> Tensor:
+        mean, deviation = recall(self.running)
+        return apply_norm(x, mean, deviation.square(), self.bound)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.channels}, bound={self.bound})"

@@ -44,8 +44,8 @@ class OutlierClamp(RunningStatistics):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         check_features(x, self.channels)
         x = single(x)
-        if self.learns(x):
-            self.remember(channel_statistics(x))
+        if (learns := self.learns(x)) is not False:
+            self.remember(channel_statistics(x), learns)
         return outlier_clamp(x, self.running, self.bound)
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import guard_or_false, guard_or_true
 
 MOMENTUM = 0.1
 
@@ -31,16 +32,25 @@ class RunningStatistics(torch.nn.Module):
     def reset_statistics(self) -> None:
         torch.nn.init.zeros_(self.running)
 
-    def learns(self, x: Tensor) -> bool:
-        """Whether statistics are taken of ``x``: in training, of more than one node."""
+    def learns(self, x: Tensor) -> bool | Tensor:
+        """Whether statistics are taken of ``x``: in training, of more than one node. A tensor in a traced model that does not
+        know the number of nodes: behind a pooling."""
         if self.channels == -1:
             self._materialize(x.size(1))
-        return self.training and x.size(0) > 1
+        if not self.training:
+            return False
+        several = x.size(0) > 1
+        if torch.compiler.is_compiling() and guard_or_true(several) and not guard_or_false(several):
+            return torch.full((), x.size(0), device=x.device) > 1
+        return bool(several)
 
     @torch.no_grad()
-    def remember(self, statistics: Tensor) -> None:
+    def remember(self, statistics: Tensor, learns: bool | Tensor) -> None:
         """Takes in the mean, the deviation and 1 of each channel in a batch."""
-        self.running.lerp_(statistics.to(self.running.dtype), MOMENTUM)
+        statistics = statistics.to(self.running.dtype)
+        if isinstance(learns, Tensor):
+            statistics = torch.where(learns, statistics, self.running)
+        self.running.lerp_(statistics, MOMENTUM)
 
     def _materialize(self, channels: int) -> None:
         self.channels = channels

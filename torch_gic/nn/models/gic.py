@@ -13,6 +13,7 @@ from torch_geometric.nn.resolver import activation_resolver, normalization_resol
 from torch_geometric.typing import SparseTensor
 
 from torch_gic.fields import AnyFields
+from torch_gic.kernels.sizes import number_of_graphs
 from torch_gic.nn.aggr.gaussian_readout import GaussianReadout
 from torch_gic.nn.aggr.lenient_batch_norm import LenientBatchNorm
 from torch_gic.nn.conv.gic_conv import GICConv
@@ -200,10 +201,7 @@ class GIC(NodeLevel):
             batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
             batch_size = 1 if batch_size is None else batch_size
         elif batch_size is None:
-            highest: Any = batch.max().item() if batch.numel() > 0 else -1  # an int, or what stands for one in an export
-            batch_size = highest + 1
-            if torch.compiler.is_exporting():
-                torch._check(highest >= 0)  # a batch without any graph is not exported
+            batch_size = number_of_graphs(batch)
         if num_seeds is not None:
             if edge_attr is not None:
                 raise NotImplementedError("Outputs of seeds alone are not computed with 'edge_attr'; leave out 'num_seeds'")

@@ -9,6 +9,7 @@ from torch_geometric.nn.pool.select import SelectOutput
 from torch_geometric.utils import scatter
 
 from torch_gic.coarsening import cluster_edges
+from torch_gic.kernels.sizes import true_places
 
 REDUCTIONS = ("sum", "mean")
 
@@ -52,7 +53,7 @@ class ClusterConnect(Connect):
         if not torch.compiler.is_compiling() and num_clusters > cluster.numel():  # memory is taken for every one
             raise ValueError(f"Expected 'select_output' to have at most {cluster.numel()} clusters (got {num_clusters})")
         if self.remove_self_loops:
-            between = cluster[edge_index[0]] != cluster[edge_index[1]]
+            between = true_places(cluster[edge_index[0]] != cluster[edge_index[1]])
             edge_index, edge_attr = edge_index[:, between], edge_attr[between]
         edge_index, position = cluster_edges(edge_index, cluster, num_clusters)
         edge_attr = scatter(edge_attr, position, dim=0, dim_size=edge_index.size(1), reduce=self.reduce)

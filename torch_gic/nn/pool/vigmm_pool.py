@@ -124,7 +124,6 @@ class VIGMMPool(ExplainableConv):
     def reset_parameters(self) -> None:
         self.select.reset_parameters()
 
-    @torch.compiler.disable  # how many clusters and edges there are depends on the data: a compiled model calls it as it is
     def forward(
         self,
         x: Tensor,
@@ -152,7 +151,7 @@ class VIGMMPool(ExplainableConv):
         if cluster is None:
             select = self.select(x, edge_index, edge_weight, batch)
         else:
-            cluster, num_clusters = number_clusters(cluster, batch)
+            cluster, num_clusters = torch.compiler.disable(number_clusters)(cluster, batch)  # looks at values
             node = torch.arange(num_nodes, device=x.device)
             select = SelectOutput(node, num_nodes, cluster, num_clusters, x.new_ones(num_nodes))
         if select.weight.requires_grad:
