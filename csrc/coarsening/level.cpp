@@ -120,7 +120,8 @@ int64_t Contraction::weave(Scratch& scratch, Link* row, int64_t count) {
     }
   }
   const int32_t lowest = renamed.front().to;
-  int64_t k = std::lower_bound(row, row + count, lowest, [](const Link& link, int32_t c) { return link.first < c; }) - row;
+  int64_t k =
+      std::lower_bound(row, row + count, lowest, [](const Link& link, int32_t c) { return link.first < c; }) - row;
   kept.assign(row + k, row + count);
   const int64_t skipped = k;
   Link* out = row + k;

@@ -134,9 +134,8 @@ void Mover::operator()(const Graph& graph, int64_t num_clusters, int32_t* cluste
   changed_.assign(num_clusters, 1);
   stale_.assign(size, kInside);
   touched_.assign(size, 1);
-  for_each(loop_, size, [&](int64_t i) {
-    graph.each_neighbor(i, [&](int64_t, double weight) { degree_[i] += weight; });
-  });
+  for_each(loop_, size,
+           [&](int64_t i) { graph.each_neighbor(i, [&](int64_t, double weight) { degree_[i] += weight; }); });
   for (int64_t t = 0; t < settings_.num_iterations; ++t) {
     measure();
     if (t > 0) {
