@@ -58,7 +58,7 @@ def test_walk_counts_of_too_many_scales():
 def test_nodes_that_nobody_counted(function):
     """A billion, of which two have edges, took a minute and all memory."""
     data = Data(edge_index=torch.tensor([[0, 10**9], [10**9, 0]]))
-    with pytest.raises(ValueError, match="Expected 'num_nodes', .* .got node 1000000000 in 'edge_index', and 2 edges"):
+    with pytest.raises(ValueError, match=r"Expected 'num_nodes', .* \(got node 1000000000 in 'edge_index', and 2 edges"):
         function(data)
 
 

@@ -17,8 +17,11 @@ OPS.define("true_places(Tensor mask) -> Tensor")
 
 
 def new_size(least: int = 0) -> Any:
-    """A size that depends on values, for a fake kernel. PyTorch's own ``new_dynamic_size`` breaks a compiled graph there, unless
-    a setting of the whole process says otherwise. What follows here has no use for the size: there is nothing to break for."""
+    """A size that depends on values, for a fake kernel.
+
+    PyTorch's own ``new_dynamic_size`` breaks a compiled graph there, unless a setting of the process says otherwise. What
+    follows here has no use for the size: there is nothing to break for.
+    """
     context = torch.library.get_ctx()
     env = context._shape_env
     return context.new_dynamic_size(min=least) if env is None else allocate_size(env, least)
@@ -27,7 +30,7 @@ def new_size(least: int = 0) -> Any:
 def number_of_graphs(batch: Tensor) -> int:
     """One more than the highest number of a graph. In a traced model this is a symbol, and at least one."""
     if torch.compiler.is_compiling():
-        return torch.ops.torch_gic.graph_sizes(batch.long()).size(0)  # type: ignore[no-any-return]
+        return torch.ops.torch_gic.graph_sizes(batch.long()).size(0)
     return int(batch.max()) + 1 if batch.numel() > 0 else 0
 
 
