@@ -1,12 +1,14 @@
-"""Multi-label classification of proteins (PPI): trained on twenty graphs, tested on two that were never seen, by micro-F1.
+"""Multi-label classification of proteins (PPI). Trains on twenty graphs, tests on two unseen ones, and prints micro-F1.
 
-Two recipes. `paper` follows the setting of GraphSAGE, which the paper takes over: 25 and 10 neighbours are sampled around 512
-seeds, receptive fields are those of the sampled graph, normalised as in the whole graph, and validation and test are sampled
-in the same way. It needs pyg-lib or torch-sparse. `modern` takes whole graphs with fields that were computed once, wider
-layers, and more epochs: nothing is sampled. Features have zero mean and unit variance on the training graphs.
+Two recipes. `paper` has the setting of GraphSAGE, as in the paper: 25 and 10 neighbours are sampled around 512 seeds. Fields
+are those of the sampled graph, normalised as in the whole graph. Validation and test are sampled in the same way.
+It needs pyg-lib or torch-sparse.
 
-PyG downloads PPI, or takes ppi.zip from --data-url. `--dataset circuits` trains on another set in the same format, analog
-circuits (Kunal et al., DATE 2020); its gana_ota_ppi_format.zip is always taken from --data-url. The test score is that of the
+`modern` takes whole graphs, with fields that were computed once, wider layers, and more epochs. Nothing is sampled. Features
+have zero mean and unit variance on the training graphs.
+
+PyG downloads PPI, or takes ppi.zip from --data-url. `--dataset circuits` trains on another set in the same format: analog
+circuits (Kunal et al., DATE 2020). Its gana_ota_ppi_format.zip is always taken from --data-url. The test score is that of the
 epoch with the best validation score.
 """
 

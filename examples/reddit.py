@@ -1,8 +1,7 @@
 """Communities of Reddit posts: 232,965 nodes, 114.6 million edges, 41 classes, trained on samples, by micro-F1.
 
-Two recipes. `paper` follows the setting of GraphSAGE, which the paper takes over: 25 and 10 neighbours are sampled around 512
-seeds, receptive fields are those of the sampled graph, normalised as in the whole graph, and validation and test are sampled
-in the same way.
+Two recipes. `paper` has the setting of GraphSAGE, as in the paper: 25 and 10 neighbours are sampled around 512 seeds. Fields
+are those of the sampled graph, normalised as in the whole graph. Validation and test are sampled in the same way.
 
 `modern` computes the fields of the whole graph once, the --max-neighbors strongest members of each. A batch holds the fields
 of its seeds and of their members, with the weights of the whole graph: what is trained is what is tested, layer by layer.

@@ -17,7 +17,7 @@ from torch_geometric.utils import degree
 from tqdm import tqdm
 
 from torch_gic import GIC, ReceptiveFields
-from torch_gic.nn.models.architecture import DEFAULT
+from torch_gic.nn.models.architecture import DEFAULT_ARCHITECTURE
 
 
 class AddDegree(BaseTransform):
@@ -62,7 +62,7 @@ def main():
     add("--dataset", "name in the TU collection", default="MUTAG")
     add("--root", "where PyG keeps the data", type=Path, default=Path("data"))
     parser.add_argument("--data-url", help="folder with NAME.zip, as http(s):// or file:// (default: PyG's own)")
-    add("--architecture", "the network, in the paper's notation", default=DEFAULT)
+    add("--architecture", "the network, in the paper's notation", default=DEFAULT_ARCHITECTURE)
     add("--num-scales", "K", type=int, default=1)
     add("--num-components", "C", type=int, default=5)
     add("--epochs", "epochs", type=int, default=50)

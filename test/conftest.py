@@ -1,4 +1,4 @@
-"""What many tests share: graphs, random ones and the odd ones that break software, and commands called in this process."""
+"""What many tests share: random graphs, odd graphs that break software, and commands called in this process."""
 
 import importlib
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 # GPU kernels are tested without a GPU, in Triton's interpreter, which has to be chosen before anything imports Triton.
 os.environ["TRITON_INTERPRET"] = "1"
 
+import copied_package
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -120,8 +121,8 @@ def archive(tmp_path):
 
 @pytest.fixture
 def call(monkeypatch, capsys, tmp_path):
-    """Runs a module of the benchmarks or an example in this process, which saves the imports of a new one; gives what it
-    prints, or its last words if it fails."""
+    """Runs a module of the benchmarks, or an example, in this process, which saves imports. Gives what it prints, or its last
+    words if it fails."""
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TQDM_DISABLE", "1")
@@ -159,3 +160,19 @@ def rings(archive, tmp_path):
     (tmp_path / "tudataset").mkdir()
     shutil.move(tmp_path / "RINGS.zip", tmp_path / "tudataset")
     return ["--data-url", archive, "--root", tmp_path / "data", "--output", tmp_path / "results"]
+
+
+@pytest.fixture
+def pure(tmp_path):
+    """The package as a wheel without a compiled extension has it."""
+    copied_package.copy_package(tmp_path)
+    shutil.copytree(ROOT / "csrc", tmp_path / "torch_gic" / "csrc")
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory):
+    """What a process says that is told to use the references."""
+    folder = tmp_path_factory.mktemp("reference")
+    copied_package.copy_package(folder)
+    return copied_package.run(folder, TORCH_GIC_KERNELS="reference")

@@ -7,7 +7,7 @@ from torch_geometric.nn.pool.select import SelectOutput
 
 import torch_gic
 from torch_gic import GIC, Fields, GaussianAggregation, GICConv, GICNet, VIGMMPool, nn
-from torch_gic.fields import bipartite_fields, receptive_fields, split_fields, trim_fields
+from torch_gic.fields import bipartite_fields, edge_fields, receptive_fields, split_fields, trim_fields
 from torch_gic.loader import ClusterData
 
 PRINTED_FILTER = nn.GaussianFilter(4, 3, 1, 2, None)
@@ -44,6 +44,7 @@ def conv(g):
             (g.trains(GICConv(4, 3, 2, g.scales, max_neighbors=g.bound)), {"x": g.x, **g.whole}),
             (GICConv(4, 3, 2, g.scales), {"x": g.x, "edge_index": g.edges, "fields": g.pair()}),
             (GICConv((4, 4), 3, 2), {"x": (g.x, g.x.clone()), **g.weighted}),
+            (g.trains(GICConv(4, 3, 2, edge_dim=2)), {"x": g.x, **g.whole, "edge_attr": g.weight[:, None].repeat(1, 2)}),
             (_settings, settings),
         )
     )
@@ -98,6 +99,7 @@ PUBLIC = {
     "VIGMMSelect": lambda g: (g.trains(nn.VIGMMSelect(4, 0.5)), {"x": g.x, **g.whole}),
     "bipartite_fields": lambda g: (bipartite_fields, {**g.weighted, "size": (g.n, g.n)}),
     "cluster": clusters,
+    "edge_fields": lambda g: (edge_fields, {**g.whole, "size": g.n}),
     "receptive_fields": fields,
     "split_fields": parts(lambda index, weight, size, count: list(split_fields(_fields(index, weight, size), count))),
     "trim_fields": parts(lambda index, weight, size, count: trim_fields(_fields(index, weight, size), min(size, 2), count)),

@@ -48,6 +48,19 @@ def test_layer():
     assert torch.equal(layer(data).x, expected)
 
 
+def test_edge_features():
+    data, cfg.gic.edge_dim, cfg.gic.architecture, cfg.dataset.task = batch(), 3, "C(4)-P", "graph"
+    data.edge_attr = torch.randn(data.num_edges, 3)
+    network = graphgym.GICNetwork(5, 2)
+    network(data)
+    out = network.eval()(data)[0]
+    layer = graphgym.GICConvLayer(new_layer_config(5, 7, 1, has_act=False, has_bias=True, cfg=cfg)).eval()
+    expected = layer.model(data.x, data.edge_index, data.edge_weight, edge_attr=data.edge_attr)
+    assert torch.equal(layer(data.clone()).x, expected)
+    data.edge_attr = -data.edge_attr
+    assert not torch.equal(network(data)[0], out)
+
+
 @pytest.mark.parametrize(("task", "architecture", "rows"), [("graph", "C(4)-P(0.5)-C(4)-P", 3), ("node", "C(4)-C(4)", 18)])
 def test_network(task, architecture, rows):
     cfg.dataset.task, cfg.gic.architecture = task, architecture

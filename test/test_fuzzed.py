@@ -64,7 +64,7 @@ def test_nodes_that_nobody_counted(function):
 
 def test_nodes_that_somebody_counted(monkeypatch):
     """However many have no edge."""
-    monkeypatch.setattr("torch_gic._checks.MOST_NODES", 1)
+    monkeypatch.setattr("torch_gic._checks.MAX_NODES_WITHOUT_EDGES", 1)
     counted = Data(edge_index=EDGES, num_nodes=30), Data(edge_index=EDGES, x=torch.zeros(30, 1))
     for data in counted:
         assert PreCoarsen(30)(data).cluster_1.numel() == 30

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from torch_gic import GICConv, VIGMMPool, cluster, receptive_fields
+from torch_gic.fields import edge_fields
 from torch_gic.visualize import plot_clusters, plot_coarse_graph, plot_components, plot_field
 
 pytest.importorskip("networkx")
@@ -117,6 +118,8 @@ def test_graphs_without_edges_and_many_clusters(ax):
         (lambda: plot_components(GICConv(1, 4), torch.randn(6, 1), PATH), r"'pos', since 'x' has no two features"),
         (lambda: plot_clusters(PATH, torch.zeros(6, dtype=torch.long), pos=torch.rand(5, 2)), r"'pos' to have shape \[6, 2\]"),
         (lambda: plot_clusters(PATH, torch.tensor([0, 0, 0, 2, 2, 2])), r"'cluster' to have a node \(got none in cluster 1\)"),
+        (lambda: plot_field(edge_fields(PATH, size=6), node=0), r"whose members are nodes \(got edges as members\)"),
+        (lambda: plot_components(GICConv(2, 3, edge_dim=1), POS, PATH), "a layer without 'edge_dim'"),
         (lambda: plot_clusters(PATH, torch.full((6,), -1)), r"'cluster' to hold a number from 0 on per node"),
         (lambda: plot_coarse_graph(PATH, torch.zeros(6)), r"'cluster' to hold .* \(got torch.float32, \[6\]\)"),
     ],

@@ -1,4 +1,4 @@
-"""Checks of what a caller passes in: each error names the argument, what was expected and what came."""
+"""Checks of arguments. Each error names the argument, what was expected and what was passed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch_geometric.data import Data
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_sparse, to_edge_index
 
-MOST_SCALES = 1024  # a field of so many steps is the whole graph
-MOST_GRAPHS = 10_000_000  # without nodes
-MOST_NODES = 10_000_000  # without edges, where nobody says how many nodes there are
+MAX_SCALES = 1024
+MAX_EMPTY_GRAPHS = 10_000_000  # a larger number is an error in the batch vector
+MAX_NODES_WITHOUT_EDGES = 10_000_000  # where nobody says how many nodes there are
 
 
 def as_edge_list(
@@ -22,10 +22,10 @@ def as_edge_list(
     num_nodes: int | None = None,
     look: bool = True,
 ) -> tuple[Tensor, Tensor | None, int]:
-    """Brings every adjacency PyG accepts (edge list, EdgeIndex, torch.sparse, SparseTensor) to one checked edge list.
-    Values are looked at unless another check does it.
+    """Converts every adjacency PyG accepts (edge list, EdgeIndex, torch.sparse, SparseTensor) to one checked edge list.
 
-    As everywhere in PyG, a sparse matrix is the transposed adjacency: its rows are the targets, its columns the sources.
+    With ``look=False``, values are not checked. As everywhere in PyG, a sparse matrix is the transposed adjacency: its rows
+    are the targets, its columns the sources.
     """
     if is_sparse(edge_index):
         if edge_weight is not None:
@@ -60,7 +60,7 @@ def as_edge_list(
 
 def check_guess(num_nodes: int, num_edges: int) -> None:
     """Memory and time are taken for every node up to the highest that has an edge."""
-    if num_nodes > MOST_NODES + 2 * num_edges:
+    if num_nodes > MAX_NODES_WITHOUT_EDGES + 2 * num_edges:
         raise ValueError(
             f"Expected 'num_nodes', since most nodes have no edge (got node {num_nodes - 1} in 'edge_index', and {num_edges}"
             " edges)"
@@ -82,14 +82,14 @@ def entries_of(matrix: Tensor | SparseTensor) -> tuple[Tensor, Tensor]:
 
 
 def check_weight(weight: Tensor, name: str, size: int) -> None:
-    """Weights are what a mixture counts observations with: one per row, finite, never negative."""
+    """Weights are one per row, finite and non-negative."""
     if not isinstance(weight, Tensor):
         raise TypeError(f"Expected '{name}' to be a tensor (got {type(weight).__name__})")
     if not weight.is_floating_point():
-        hint = "; weights are converted by .float(), a batch vector is passed by its name, as batch="  # often in their place
+        hint = "; weights are converted by .float(), a batch vector is passed by its name, as batch="  # a common mistake
         raise TypeError(f"Expected '{name}' to be floating point (got {weight.dtype}){hint}")
     if weight.dim() != 1 or weight.size(0) != size:
-        hint = "; take .squeeze(1) of it" if tuple(weight.shape) == (size, 1) else ""
+        hint = "; .squeeze(1) converts it" if tuple(weight.shape) == (size, 1) else ""
         raise ValueError(f"Expected '{name}' to have shape [{size}] (got {list(weight.shape)}){hint}")
     if torch.compiler.is_compiling():
         return
@@ -101,8 +101,10 @@ def check_weight(weight: Tensor, name: str, size: int) -> None:
 
 
 def check_batch(batch: Tensor | None, num_nodes: int, edge_index: Tensor | None = None, look: bool = True) -> None:
-    """A batch vector names the graph of each node, and no edge leads from one graph to another. Values are looked at unless
-    another check does it: :func:`count_graphs`."""
+    """A batch vector names the graph of each node, and no edge leads from one graph to another.
+
+    With ``look=False``, values are not checked: :func:`count_graphs` does it.
+    """
     if batch is None or torch.compiler.is_compiling():  # Inductor fails after a comparison of sizes that end in a graph break
         return
     if not isinstance(batch, Tensor):
@@ -116,8 +118,10 @@ def check_batch(batch: Tensor | None, num_nodes: int, edge_index: Tensor | None 
 
 
 def count_graphs(batch: Tensor, edge_index: Tensor, influence: Tensor | None = None) -> tuple[int, bool]:
-    """The number of graphs and whether the nodes of each stand side by side, in order, once the values of a batch vector, and
-    the influence of nodes if there is one, are right. The host waits once."""
+    """Checks the values of a batch vector, and the influence of the nodes if there is one.
+
+    Gives the number of graphs, and whether the batch vector is sorted. The host waits for the device once.
+    """
     if batch.numel() == 0:
         return 0, True
     first, last = batch[edge_index]
@@ -127,7 +131,7 @@ def count_graphs(batch: Tensor, edge_index: Tensor, influence: Tensor | None = N
     lowest, highest, crosses, unsorted, unknown = torch.stack([*batch.aminmax(), *flags]).tolist()
     if lowest < 0:
         raise ValueError(f"Expected 'batch' to be non-negative (got a minimum of {lowest})")
-    if highest >= MOST_GRAPHS + batch.numel():  # memory is taken for every graph up to the last
+    if highest >= MAX_EMPTY_GRAPHS + batch.numel():  # each graph up to the last takes memory
         raise ValueError(f"Expected 'batch' to number graphs from 0 on (got {highest} as the number of one)")
     if crosses:
         raise ValueError("Expected every edge of 'edge_index' to stay inside one graph of 'batch' (got edges between graphs)")
@@ -137,8 +141,11 @@ def count_graphs(batch: Tensor, edge_index: Tensor, influence: Tensor | None = N
 
 
 def number_clusters(cluster: Tensor, batch: Tensor) -> tuple[Tensor, int]:
-    """Clusters numbered over all graphs, and their number, once they are right: without gaps, each inside one graph. They may
-    also come numbered from 0 in each graph, as graphs that were clustered one by one and joined since."""
+    """Checks clusters, and numbers them over all graphs. Gives them and their number.
+
+    Clusters must have no gaps, and lie inside one graph each. They may be numbered from 0 in each graph, as after a loader has
+    joined graphs.
+    """
     if cluster.shape != batch.shape:
         raise ValueError(
             f"Expected 'cluster' to have shape {list(batch.shape)}, one entry per node (got {list(cluster.shape)})"
@@ -155,7 +162,7 @@ def number_clusters(cluster: Tensor, batch: Tensor) -> tuple[Tensor, int]:
         size = cluster.new_zeros(num_graphs).scatter_reduce(0, batch, cluster + 1, "amax")
         cluster = cluster + (size.cumsum(0) - size)[batch]
     num_clusters = int(cluster.max()) + 1
-    if num_clusters > cluster.numel():  # and no memory is taken for as many
+    if num_clusters > cluster.numel():  # before they take memory
         raise ValueError(f"Expected 'cluster' to be below {cluster.numel()}, the number of nodes (got {num_clusters - 1})")
     graph = torch.full((num_clusters,), -1, device=cluster.device, dtype=batch.dtype).scatter(0, cluster, batch)
     if bool((graph < 0).any()):
@@ -167,15 +174,16 @@ def number_clusters(cluster: Tensor, batch: Tensor) -> tuple[Tensor, int]:
 
 
 def check_features(x: Tensor, in_channels: int, dtype: torch.dtype | None = None, name: str = "x") -> None:
-    """The node features of a layer: ``[num_nodes, in_channels]``, in the type of its parameters."""
+    """The features of nodes or edges: ``[num_nodes, in_channels]``, in the type of the layer's parameters."""
     if not isinstance(x, Tensor):
         raise TypeError(f"Expected '{name}' to be a tensor (got {type(x).__name__})")
     if x.dim() != 2 or (in_channels > 0 and x.size(1) != in_channels):
-        raise ValueError(f"Expected '{name}' to have shape [num_nodes, {in_channels}] (got {list(x.shape)})")
+        rows = "num_edges" if name == "edge_attr" else "num_nodes"
+        raise ValueError(f"Expected '{name}' to have shape [{rows}, {in_channels}] (got {list(x.shape)})")
     if not x.is_floating_point():
         raise TypeError(f"Expected '{name}' to be floating point (got {x.dtype})")
     if x.layout != torch.strided:
-        raise TypeError(f"Expected '{name}' to be dense (got {x.layout}); take .to_dense() of it")
+        raise TypeError(f"Expected '{name}' to be dense (got {x.layout}); .to_dense() converts it")
     if dtype is not None and x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
         raise TypeError(f"Expected '{name}' to be {dtype}, as the parameters of the layer are (got {x.dtype})")
 
@@ -190,5 +198,5 @@ def check_at_least(value: int, name: str, minimum: int) -> None:
 
 def check_scales(num_scales: int) -> None:
     check_at_least(num_scales, "num_scales", 1)
-    if num_scales > MOST_SCALES:
-        raise ValueError(f"Expected 'num_scales' to be at most {MOST_SCALES} (got {num_scales})")
+    if num_scales > MAX_SCALES:
+        raise ValueError(f"Expected 'num_scales' to be at most {MAX_SCALES} (got {num_scales})")

@@ -1,7 +1,7 @@
 """What the GPU kernels cost at least, on paper: bytes and flops of a field entry, and the roofline bound they give.
 
-Nothing is measured here. Bytes are those between memory and processor if all that is read several times comes from a cache
-the other times ("at best"), or if every entry fetches what belongs to its member from memory ("at worst").
+Nothing is measured here. Bytes are those between memory and processor. At best, all that is read several times comes from a
+cache after the first time. At worst, every entry fetches the data of its member from memory.
 """
 
 import math

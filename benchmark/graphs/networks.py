@@ -73,8 +73,8 @@ class WeightedGIN(torch.nn.Module):
 
 
 class BlockNetwork(torch.nn.Module):
-    """Blocks with a pooling between each two, or none. Of all levels it reads out maximum, mean and sum; the sum is taken over
-    the mean number of nodes of a graph, so that the three are of one size. Then comes a classifier of two linear layers with
+    """Blocks with a pooling between each two, or none. It reads out maximum, mean and sum of all levels. The sum is divided by
+    the mean number of nodes per graph, so the three have similar sizes. Then comes a classifier of two linear layers with
     dropout before each, as in GIC."""
 
     def __init__(self, blocks, channels, num_outputs, hidden, mean_size, dropout=0.0, pools=()):

@@ -1,8 +1,10 @@
-"""The tables of the paper, anew.
+"""The tables of the paper, measured again.
 
-table1: GIC on all data sets to be had. table2: nodes of PPI and Reddit by the examples of these names, and of circuits in the
-format of PPI. table3: other convolutions, and no coarsening. table4: K = C. table5: the number of layers. optimiser: SGD as
-printed. Each has the default of the package and GIC.as_printed. Networks have the printed widths and no encoder, ten folds
+table1: GIC on all data sets that are available.
+table2: nodes of PPI and Reddit by the examples of these names, and of circuits in the format of PPI.
+table3: other convolutions, and no coarsening. table4: K = C. table5: the number of layers. optimiser: SGD as printed.
+
+Each has the default of the package and GIC.as_printed. Networks have the printed widths and no encoder, ten folds
 are tested after every epoch, and features are label and degree. With --measured, tables 3 and 4 are of sets with measured
 features instead, all of which are used. Runs are lines of paper/DATASET.jsonl in the output folder, and are not made again.
 """

@@ -95,8 +95,8 @@ TABLE2 = {"PPI": 0.661, "Reddit": 0.952}  # micro-averaged F1 score of GIC
 
 
 class FlatGIC(torch.nn.Module):
-    """GIC without coarsening, as the paper describes it: zero nodes are added up to a fixed size, and the features of all
-    nodes, in the order in which they come, are what is classified."""
+    """GIC without coarsening, as the paper describes it. Zero nodes fill each graph up to a fixed size. The features of all
+    nodes, in their order, are classified."""
 
     def __init__(self, in_channels, num_outputs, num_nodes):
         super().__init__()

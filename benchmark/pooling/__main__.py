@@ -1,9 +1,9 @@
 """How good and how fast is the coarsening of VIGMMPool? One command, tables, a plot.
 
-The normalised cut of its clusters beside those of partitioners and other poolers, all asked for a quarter of the nodes;
-the time of a forward pass on real batches; growth of time, memory and cut to graphs of a million nodes; how far fields
-reach after coarsening; how sharp the mixture must be. Contenders of a table of times take turns in the same rounds, and their
-medians are compared.
+It measures the normalised cut beside partitioners and other poolers, all with a quarter of the nodes as clusters. Further
+parts are the time of a forward pass on real batches, and growth of time, memory and cut to graphs of a million nodes. The
+last ones are how far fields reach after coarsening, and how sharp the mixture must be. Methods in a table of times take turns
+in the same rounds, and their medians are compared.
 
 What has been measured is kept in the output folder, and a run that was stopped goes on from there. Contenders need pymetis,
 scikit-learn, torch-geometric-pool and torch-cluster, and are left out without them.

@@ -19,8 +19,8 @@ class TGPool(torch.nn.Module):
     """A pooling of Torch Geometric Pool with its own defaults: most remove self-loops, dense ones normalise by degrees.
 
     Edges without weights get ones, so that the weights of coarse edges are sums, as those of VIGMMPool are. Dense poolings
-    (mincut, dmon, diffpool, justbalance) have a fixed number of clusters, whatever the graph: ratio times the mean number of
-    nodes of the training graphs, rounded up, and ratio times this at the second level. Others choose by themselves how
+    (mincut, dmon, diffpool, justbalance) have one number of clusters for all graphs: ratio times the mean number of nodes of
+    the training graphs, rounded up. At the second level it is ratio times this. Others choose by themselves how
     much remains, whatever the ratio: graclus and ndp about half of the nodes, kmis an independent set. topk keeps the
     ratio.
     """

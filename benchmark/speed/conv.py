@@ -1,9 +1,9 @@
 """How fast is GICConv? Tables in times GIN and times PNA.
 
-A training step (forward and backward) of one layer on real batches, beside other layers of PyG; a graph of many features
-(Cora's size); the kernels by the number of threads; the receptive fields beside products of sparse matrices; growth with the
-size of the fields; peak memory. All contenders of a row take turns in the same rounds, and their medians are compared: times
-of different rows, or different runs, are not.
+It measures a training step (forward and backward) of one layer on real batches, beside other layers of PyG. Further parts are
+a graph of many features (Cora's size), kernels by the number of threads, receptive fields beside products of sparse matrices,
+growth with the size of the fields, and peak memory. The layers of a row take turns in the same rounds, and their medians are
+compared. Do not compare times of different rows or runs.
 
 What has been measured is kept in the output folder, and a run that was stopped goes on from there.
 """

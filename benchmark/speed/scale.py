@@ -1,8 +1,7 @@
 """Does GIC work on large graphs? Growth exponents, throughputs and memory, in four parts.
 
 fields: receptive fields of power-law graphs up to a million nodes: time and memory, and the exponents they grow with. Time
-is that of the processor, so that other programs do not look like growth: of the program itself, and of the system, which
-hands out memory, once it is too much to be kept from one call to the next.
+is processor time, so other programs do not look like growth. It includes the time in which the system provides memory.
 samples: training on samples of 25 and 10 neighbours around 512 seeds, on a planted graph of the size and degree of Reddit:
 GIC and GraphSAGE, of two layers each, get the same samples. Both compute only what the seeds depend on. Memory is what is held
 beside the graph: sampler, networks, optimisers and batches, all together.

@@ -1,4 +1,4 @@
-// Checks of operands: each error names the argument, what was expected and what came.
+// Checks of operands. Each error names the argument, what was expected and what was passed.
 #pragma once
 
 #include <torch/csrc/stable/tensor.h>
@@ -35,14 +35,14 @@ inline void check_size(const torch::stable::Tensor& tensor, const char* name, in
                   " (got ", tensor.size(dim), ")");
 }
 
-// The place of the first value outside 0 .. bound - 1 in a contiguous tensor of int64, or -1. To ask the tensor once,
-// and not for every value, matters: each question is a call into torch.
+// The place of the first value outside 0 .. bound - 1 in a contiguous tensor of int64, or -1. It takes the
+// pointer once, since each access through the tensor is a call into torch.
 inline int64_t first_outside(const torch::stable::Tensor& tensor, int64_t bound) {
   const auto* values = tensor.const_data_ptr<int64_t>();
   const int64_t count = tensor.numel();
   const auto outside = [&](int64_t value) { return value < 0 || value >= bound; };
   bool any = false;
-  for (int64_t k = 0; k < count; ++k) any |= outside(values[k]);  // without an end in between, many at a time
+  for (int64_t k = 0; k < count; ++k) any |= outside(values[k]);  // without an early exit, so that it is vectorised
   return any ? std::find_if(values, values + count, outside) - values : -1;
 }
 
@@ -58,7 +58,7 @@ inline void check_sorted(const int64_t* values, int64_t count, const char* name)
                   ")");
 }
 
-// All numbers of a contiguous tensor are finite and at least 'lowest'; 'expected' says so.
+// Checks that all numbers of a contiguous tensor are finite and at least 'lowest'. The error says 'expected'.
 template <typename T>
 void check_numbers(const torch::stable::Tensor& tensor, const char* name, T lowest, const char* expected) {
   const T *values = tensor.const_data_ptr<T>(), *end = values + tensor.numel();

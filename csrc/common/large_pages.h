@@ -13,8 +13,8 @@
 
 namespace torch_gic {
 
-// The system hands out fresh memory page by page at the first write, which for a large result takes longer than
-// computing it. Pages of 2 MB instead of 4 KB, where the system has them; a hint that changes no value.
+// The system provides fresh memory page by page at the first write. For a large result, this takes longer than
+// computing it. So ask for pages of 2 MB instead of 4 KB, where the system has them. The hint changes no value.
 inline void use_large_pages(void* data, int64_t bytes) {
 #ifdef __linux__
   constexpr uintptr_t size = uintptr_t{1} << 21;
@@ -24,7 +24,7 @@ inline void use_large_pages(void* data, int64_t bytes) {
 #endif
 }
 
-// For vectors that are read at random places: an address in a small page is rarely at hand.
+// For vectors that are read at random places: with small pages, most addresses would have to be translated first.
 template <typename T>
 struct LargePages : std::allocator<T> {
   T* allocate(size_t count) {

@@ -1,4 +1,4 @@
-// The operators of the library, with the arguments of their schemas, which are in Python.
+// The operators of the library. Their schemas are in Python, with the same arguments.
 #pragma once
 
 #include <torch/csrc/stable/tensor.h>

@@ -14,10 +14,10 @@
 
 namespace torch_gic {
 
-// Calls work(first, last) for ranges that make up begin .. end - 1, of 'grain' at least.
+// Splits begin .. end - 1 into ranges of at least 'grain', and calls work(first, last) for each.
 template <typename Work>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const Work& work) {
-#ifdef __SANITIZE_THREAD__  // which does not see the threads of torch's OpenMP begin and end, and takes all for races
+#ifdef __SANITIZE_THREAD__  // it does not see how OpenMP synchronises, and reports races
   constexpr int64_t threads = 4;
   const int64_t count = std::clamp<int64_t>((end - begin) / grain, 1, threads);
   std::vector<std::thread> running;
@@ -30,8 +30,8 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, const Work& work) {
 #endif
 }
 
-// Calls work(part) once for each part. A thread that is done takes the next part: parallel_for alone would give each
-// thread its share beforehand. What a part computes must not depend on who does it.
+// Calls work(part) once for each part. A thread that has finished takes the next part, so parts may differ in cost. The
+// result of a part must not depend on the thread.
 template <typename Work>
 void for_each_part(int64_t count, const Work& work) {
   std::atomic<int64_t> next{0};

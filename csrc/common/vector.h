@@ -37,8 +37,8 @@ struct Simd {
   typedef T Vec __attribute__((vector_size(kBytes)));
   typedef int32_t Int __attribute__((vector_size(kBytes)));
   static constexpr int64_t kLanes = kBytes / sizeof(T);
-  // Below exp of this nothing counts: far above the numbers that float32 holds in fewer bits (below 1e-38), with which
-  // some processors multiply far slower.
+  // Exponents below this give zero. exp of it is far above the subnormal numbers (below 1e-38 in float32), which some
+  // processors multiply far more slowly.
   static constexpr T kNegligible = -64;
 
   static TORCH_GIC_INLINE Vec load(const T* from) {
@@ -49,7 +49,7 @@ struct Simd {
 
   static TORCH_GIC_INLINE void store(T* to, Vec v) { std::memcpy(to, &v, sizeof(v)); }
 
-  // The first 'count' lanes to memory, or added to what is there.
+  // Stores the first 'count' lanes, or adds them to memory.
   static TORCH_GIC_INLINE void write(T* to, Vec v, int64_t count, bool add) {
     if (count == kLanes) {
       store(to, add ? load(to) + v : v);
@@ -60,7 +60,7 @@ struct Simd {
     }
   }
 
-  // Of n numbers, with zeros after them up to a whole vector.
+  // The sum of n numbers, which are padded with zeros to whole vectors.
   static TORCH_GIC_INLINE T sum(const T* from, int64_t n) {
     Vec total = {};
     for (int64_t l = 0; l < n; l += kLanes) total += load(from + l);
@@ -76,9 +76,9 @@ struct Simd {
     return any == 0;
   }
 
-  // exp(x) for x <= 0, and zero where it is below exp(kNegligible). In float32 with a relative error of 1e-7: range
-  // reduction to [-ln 2 / 2, ln 2 / 2] and the polynomial of Cephes, without branches and calls, so that it stays in
-  // vector registers. float64 is for proofs.
+  // exp(x) for x <= 0, and zero for x below kNegligible. In float32 it has a relative error of 1e-7: range reduction to
+  // [-ln 2 / 2, ln 2 / 2] and the polynomial of Cephes. Without branches and calls, it stays in vector registers.
+  // float64 is for tests.
   static TORCH_GIC_INLINE Vec exp_negative(Vec x) {
     const auto negligible = x < kNegligible;
     x = negligible ? Vec{} : x;

@@ -16,8 +16,8 @@ namespace {
 using torch::headeronly::ScalarType;
 
 constexpr int64_t kGrain = 512;
-// The same as in torch_gic/encoding/clamp.py, and RELATIVE_EPS and SMALLEST in torch_gic/encoding/normalize.py.
-constexpr double kShortest = 1, kLongest = 8, kNoLength = 1e-15, kRelativeEps = 1e-10, kSmallest = 1e-30;
+// The same as in torch_gic/encoding/clamp.py, and RELATIVE_EPS and MIN_VARIANCE in torch_gic/encoding/normalize.py.
+constexpr double kMinLength = 1, kMaxLength = 8, kZeroLength = 1e-15, kRelativeEps = 1e-10, kMinVariance = 1e-30;
 
 void check_features(const Tensor& x, const char* name) {
   STD_TORCH_CHECK(x.scalar_type() == ScalarType::Float || x.scalar_type() == ScalarType::Double, "Expected '", name,
@@ -25,7 +25,7 @@ void check_features(const Tensor& x, const char* name) {
   STD_TORCH_CHECK(x.dim() == 2, "Expected '", name, "' to have 2 dimensions (got ", x.dim(), ")");
 }
 
-// What the running statistics say of each channel.
+// The bounds of each channel and the factor of all channels, from the running statistics.
 template <typename T>
 struct Limits {
   std::vector<T> lower, upper;
@@ -46,11 +46,12 @@ struct Limits {
       lower[c] = static_cast<T>(m - bound * s);
       upper[c] = static_cast<T>(m + bound * s);
       square += m * m + s * s;
-      if (reciprocal) reciprocal[c] = s * s > kRelativeEps * m * m + kSmallest ? static_cast<T>(1 / std::abs(s)) : T(0);
+      if (reciprocal)
+        reciprocal[c] = s * s > kRelativeEps * m * m + kMinVariance ? static_cast<T>(1 / std::abs(s)) : T(0);
     }
     const double length = std::sqrt(square);
-    // NaN stays: it is in no comparison
-    factor = static_cast<T>(length <= kNoLength ? 1 : std::clamp(length, kShortest, kLongest) / length);
+    // NaN stays: comparisons with it are false.
+    factor = static_cast<T>(length <= kZeroLength ? 1 : std::clamp(length, kMinLength, kMaxLength) / length);
   }
 };
 
@@ -65,7 +66,7 @@ Tensor channel_statistics_cpu(Tensor x) {
   const auto run = [&]<typename T>(T) {
     const T* values = x.const_data_ptr<T>();
     T* result = out.mutable_data_ptr<T>();
-    constexpr int64_t strip = 16;  // channels that one thread works on: no sum depends on the number of threads
+    constexpr int64_t strip = 16;  // channels per thread, so no sum depends on the number of threads
     const int64_t grain = std::max<int64_t>(1, 4096 / rows);
     parallel_for(0, (channels + strip - 1) / strip, grain, [&](int64_t begin, int64_t end) {
       for (int64_t first = begin * strip; first < std::min(end * strip, channels); first += strip) {
@@ -105,7 +106,7 @@ std::tuple<Tensor, Tensor> outlier_clamp_cpu(Tensor x, Tensor running, double bo
     parallel_for(0, rows, kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t c = 0; c < channels; ++c) {
-          const T value = from[i * channels + c];  // NaN stays: it is in no comparison
+          const T value = from[i * channels + c];  // NaN stays: comparisons with it are false
           const T raised = value < limits.lower[c] ? limits.lower[c] : value;
           to[i * channels + c] = (raised > limits.upper[c] ? limits.upper[c] : raised) * limits.factor;
         }

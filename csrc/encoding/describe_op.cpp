@@ -14,7 +14,8 @@ namespace {
 
 using torch::headeronly::ScalarType;
 
-constexpr double kShrinkage = 0.1, kLeast = 1e-4;  // the same as SHRINKAGE and LEAST in torch_gic/encoding/describe.py
+// The same as MASS_SHRINKAGE and COUNT_SHRINKAGE in torch_gic/encoding/describe.py.
+constexpr double kMassShrinkage = 0.1, kCountShrinkage = 1e-4;
 constexpr int64_t kParts = 16, kGrain = 128;
 
 struct Description {
@@ -38,13 +39,13 @@ struct Description {
     sigma = torch::stable::contiguous(sigma_);
   }
 
-  // Calls work(c, k C + c, one over m) for the components of one scale of a node; the masses stand at 'mass'.
+  // Calls work(c, k C + c, 1 / m) for the components of one scale of a node, whose masses are at 'mass'.
   template <typename T, typename Work>
   void over_components(const T* mass, int64_t k, const Work& work) const {
     T whole = 0;
     for (int64_t c = 0; c < components; ++c) whole += mass[2 * c];
     for (int64_t c = 0; c < components; ++c) {
-      const T all = mass[2 * c] + T(kShrinkage) * whole + T(kLeast) * mass[2 * c + 1];
+      const T all = mass[2 * c] + T(kMassShrinkage) * whole + T(kCountShrinkage) * mass[2 * c + 1];
       work(c, k * components + c, whole > 0 ? 1 / all : T(1));
     }
   }
@@ -74,8 +75,8 @@ void forward(const Description& o, T* out) {
   });
 }
 
-// Each part of the nodes adds to the deviations in memory of its own; the parts are summed in their order, so that the
-// bits do not depend on the number of threads.
+// Each part of the nodes adds the gradients of the deviations into its own memory. The parts are then summed in order,
+// so the bits do not depend on the number of threads.
 template <typename T>
 void backward(const Description& o, const T* grad, T* to_encoding, T* to_mass, T* to_sigma) {
   const T *encoding = o.encoding.const_data_ptr<T>(), *mass = o.mass.const_data_ptr<T>(),
@@ -106,9 +107,9 @@ void backward(const Description& o, const T* grad, T* to_encoding, T* to_mass, T
           to_inverse += to_excess * excess;
           to_excess *= inverse;
           const T to_m = -to_inverse * inverse * inverse;  // m is one over the inverse
-          to_whole += T(kShrinkage) * to_m;
+          to_whole += T(kMassShrinkage) * to_m;
           to_masses[2 * c] = to_m - to_excess;
-          to_masses[2 * c + 1] = to_log / (1 + masses[2 * c + 1]) + to_excess + T(kLeast) * to_m;
+          to_masses[2 * c + 1] = to_log / (1 + masses[2 * c + 1]) + to_excess + T(kCountShrinkage) * to_m;
         });
         for (int64_t c = 0; c < o.components; ++c) to_masses[2 * c] += to_whole;
       }

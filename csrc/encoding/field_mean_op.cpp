@@ -12,7 +12,7 @@ namespace {
 
 using torch::headeronly::ScalarType;
 
-constexpr int64_t kGrain = 256;  // rows that are worth a thread
+constexpr int64_t kGrain = 256;  // rows per thread, at least
 
 struct FieldOperands {
   Tensor x, weight, member, rowptr;
@@ -66,8 +66,8 @@ void forward(const FieldOperands& o, T* mean, T* mass) {
   });
 }
 
-// dx_j = sum over the fields i that j is in of a_ij g_i / S_i: entries in the order of their members, so that each row
-// is summed by one thread, in the same order for any number of threads.
+// dx_j = sum of a_ij g_i / S_i over the fields i that contain j. Entries are sorted by member. So one thread sums each
+// row, and the order does not depend on the number of threads.
 template <typename T>
 void to_features(const FieldOperands& o, const T* grad, const T* mass, T* grad_x) {
   const int64_t d = o.channels, entries = o.member.numel();

@@ -23,15 +23,15 @@ TORCH_GIC_INLINE void moment_tile(const T* x, int64_t width, const T* p, int64_t
     }
   }
 #pragma GCC unroll 6
-  for (int64_t r = 0; r < kRows; ++r) {  // of constant length: registers have no index
+  for (int64_t r = 0; r < kRows; ++r) {  // a constant length, so that the sums stay in registers
     if (r >= rows) break;
     S::write(out + 2 * r * d, one[r], channels, add);
     S::write(out + (2 * r + 1) * d, two[r], channels, add);
   }
 }
 
-// The gradients to mean and deviation of component c from the moments X1 = sum aQ x and X2 = sum aQ x^2, in their
-// place: (X1 - mu S1) / sigma^2 and (X2 - 2 mu X1 + mu^2 S1) / sigma^3 - S0 / sigma.
+// Replaces the moments X1 = sum aQ x and X2 = sum aQ x^2 of component c by the gradients of mean and deviation:
+// (X1 - mu S1) / sigma^2 and (X2 - 2 mu X1 + mu^2 S1) / sigma^3 - S0 / sigma.
 template <typename S, typename T = typename S::Scalar>
 TORCH_GIC_INLINE void finish(const Encoding<T>& f, int64_t c, T total, T count, T* out) {
   const int64_t d = f.channels;
@@ -74,7 +74,7 @@ TORCH_GIC_INLINE void forward(const Encoding<T>& f, T* encoding, T* mass, int64_
   }
 }
 
-// The same loops for each target; the attribute of a function decides for what its inlined body is compiled.
+// The same loops for each target: the attribute of a function also holds for what is inlined into it.
 template <typename T>
 using Forward = void(const Encoding<T>&, T*, T*, int64_t, int64_t);
 

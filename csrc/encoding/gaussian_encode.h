@@ -9,8 +9,8 @@ namespace torch_gic {
 template <typename T>
 struct Encoding {
   int64_t channels, scales, components;
-  const T* x;               // [M, channels], like the means relative to a typical row
-  const T* distance;        // [M, KC], to each component, the smallest of each scale taken off; null for one component
+  const T* x;               // [M, channels], relative to a typical row, as the means are
+  const T* distance;        // [M, KC], minus the smallest of each scale; null for one component
   const T* prior;           // [KC], log pi - sum log sigma
   const T* weight;          // [E, scales]
   const int64_t* member;    // [E]
@@ -18,18 +18,18 @@ struct Encoding {
   const T *mu, *precision;  // [KC, channels]; precision is 1 / sigma
 };
 
-// Where the gradients of some nodes are added. Those of x and of the distances belong to a member: row 'member - first'
-// of [.., channels + KC], without channels if no gradient goes to x, without KC if there are no distances.
+// Where the gradients of some nodes are added. Row 'member - first' of 'member' holds those of x and of the distances:
+// [.., channels + KC]. There are no channels without a gradient of x, and no KC without distances.
 template <typename T>
 struct Gradients {
   bool to_x;
   int64_t first;
   T *member, *prior, *mu, *sigma;
-  T* weight;  // [E, scales], written; null if nobody asks
+  T* weight;  // [E, scales], overwritten; null if not needed
 };
 
-// encoding [N, KC, 2, channels], to the means and to the deviations; mass [N, KC, 2]: sum aQ, sum Q; for the nodes
-// begin .. end - 1.
+// For the nodes begin .. end - 1: encoding [N, KC, 2, channels], the gradients of the means and of the deviations; mass
+// [N, KC, 2], sum aQ and sum Q.
 template <typename T>
 void gaussian_encode(const Encoding<T>& fields, T* encoding, T* mass, int64_t begin, int64_t end);
 

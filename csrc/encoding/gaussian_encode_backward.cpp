@@ -22,7 +22,7 @@ TORCH_GIC_INLINE void posterior_tile(const T* xt, const T* g, int64_t width, int
   for (int64_t r = 0; r < kRows; ++r) S::store(dp + r * kPiece, one[r] + two[r]);
 }
 
-// dx = sum p (g1 + 2 x g2) for kRows entries, of which 'count' exist, and one vector of channels; added at to[r].
+// dx = sum p (g1 + 2 x g2) for kRows entries, of which 'count' exist, and one vector of channels. It is added to to[r].
 template <typename S, typename T = typename S::Scalar>
 TORCH_GIC_INLINE void attribute_tile(const T* x, const T* g, int64_t width, const T* p, int64_t kc, T* const* to,
                                      int64_t count, int64_t channels) {
@@ -43,9 +43,9 @@ TORCH_GIC_INLINE void attribute_tile(const T* x, const T* g, int64_t width, cons
   }
 }
 
-// From the gradients g to the encoding of component c of one node: those to its moments X1 and X2, of which it is a
-// linear function, at 'g', those to its masses S1 and S0, and what it adds to those of mean and deviation:
-// -(S1 g1 / sigma + 2 y1 g2) / sigma and -(2 y1 g1 + (3 y2 + 2 S0 / sigma) g2) / sigma, where y is the encoding.
+// The backward pass through the encoding y of component c of one node, a linear function of the moments X1 and X2 and
+// of the masses S1 and S0. On input, 'g' holds the gradients of y; on output, those of X1 and X2. Adds to the gradients
+// of mean and deviation: -(S1 g1 / sigma + 2 y1 g2) / sigma and -(2 y1 g1 + (3 y2 + 2 S0 / sigma) g2) / sigma.
 template <typename S, typename T = typename S::Scalar>
 TORCH_GIC_INLINE void unfinish(const Encoding<T>& f, int64_t c, const T* grad, const T* grad_mass, const T* y,
                                const T* mass, int64_t width, T* g, T* g_mass, T* to_mu, T* to_sigma) {
@@ -109,7 +109,7 @@ TORCH_GIC_INLINE void backward(const Encoding<T>& f, const T* grad, const T* gra
           posterior_tile<S>(&s.xt[l], &s.g[c * 2 * s.width], s.width, d, &s.dp[c * kPiece + l]);
         }
       }
-      // Through the softmax, lanes over the entries; dp is replaced by the gradient of the logits.
+      // Backward through the softmax, with lanes over the entries. The gradient of the logits replaces dp.
       for (int64_t k = 0; k < f.scales; ++k) {
         const int64_t c0 = k * components;
         for (int64_t l = 0; l < end_lane; l += lanes) {
@@ -149,7 +149,7 @@ TORCH_GIC_INLINE void backward(const Encoding<T>& f, const T* grad, const T* gra
   }
 }
 
-// The same loops for each target; the attribute of a function decides for what its inlined body is compiled.
+// The same loops for each target: the attribute of a function also holds for what is inlined into it.
 template <typename T>
 using Backward = void(const Encoding<T>&, const T*, const T*, const T*, const T*, const Gradients<T>&, int64_t,
                       int64_t);

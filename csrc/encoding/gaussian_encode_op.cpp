@@ -1,163 +1,20 @@
-// Operator side of gaussian_encode: checks, distances to the components, memory, threads.
+// Operator side of gaussian_encode: memory and threads.
 #include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "common/check.h"
 #include "common/large_pages.h"
 #include "common/ops.h"
 #include "common/parallel.h"
+#include "encoding/encode_operands.h"
 #include "encoding/gaussian_encode.h"
 
 namespace torch_gic {
 namespace {
 
 using torch::headeronly::ScalarType;
-
-// The operands as the kernels want them. Of values, only the ends of 'rowptr' are looked at: Fields have checked
-// theirs.
-struct Operands {
-  Tensor x, mu, sigma, log_pi, weight, member, rowptr;
-  int64_t num_nodes, num_members, scales, components, channels, kc;
-
-  Operands(const Tensor& x_, const Tensor& mu_, const Tensor& sigma_, const Tensor& log_pi_, const Tensor& weight_,
-           const Tensor& member_, const Tensor& rowptr_)
-      : x(torch::stable::contiguous(x_)),
-        mu(torch::stable::contiguous(mu_)),
-        sigma(torch::stable::contiguous(sigma_)),
-        log_pi(torch::stable::contiguous(log_pi_)),
-        weight(torch::stable::contiguous(weight_)),
-        member(torch::stable::contiguous(member_)),
-        rowptr(torch::stable::contiguous(rowptr_)) {
-    const auto dtype = x.scalar_type();
-    STD_TORCH_CHECK(dtype == ScalarType::Float || dtype == ScalarType::Double,
-                    "Expected 'x' to hold float32 or float64 values");
-    check_tensor(x, "x", 2, dtype);
-    check_tensor(mu, "mu", 3, dtype);
-    check_tensor(sigma, "sigma", 3, dtype);
-    check_tensor(log_pi, "log_pi", 2, dtype);
-    check_tensor(weight, "weight", 2, dtype);
-    check_tensor(member, "member", 1, ScalarType::Long);
-    check_tensor(rowptr, "rowptr", 1, ScalarType::Long);
-    scales = mu.size(0);
-    components = mu.size(1);
-    channels = mu.size(2);
-    check_size(x, "x", 1, channels);
-    for (int64_t dim = 0; dim < 3; ++dim) check_size(sigma, "sigma", dim, mu.size(dim));
-    for (int64_t dim = 0; dim < 2; ++dim) check_size(log_pi, "log_pi", dim, mu.size(dim));
-    check_size(weight, "weight", 0, member.size(0));
-    check_size(weight, "weight", 1, scales);
-    STD_TORCH_CHECK(components >= 1, "Expected 'mu' to hold at least one component per scale");
-    num_nodes = rowptr.numel() - 1;
-    num_members = x.size(0);
-    kc = scales * components;
-    const auto* ptr = rowptr.const_data_ptr<int64_t>();
-    STD_TORCH_CHECK(num_nodes >= 0 && ptr[0] == 0 && ptr[num_nodes] == member.numel(),
-                    "Expected 'rowptr' to begin with 0 and to end with ", member.numel(), ", the number of entries");
-    check_sorted(ptr, num_nodes + 1, "rowptr");
-    check_range(member, "member", num_members);
-  }
-};
-
-// The median of some rows, in each channel. Relative to it, the features are small, and the sums hold little that has
-// to cancel. One row or mean that is far away changes nothing for the rest, nor does one that is not finite.
-template <typename T>
-std::vector<T> typical_row(const T* x, int64_t rows, int64_t channels) {
-  constexpr int64_t kSample = 32;
-  const int64_t step = std::max<int64_t>(rows / kSample, 1), count = std::min(rows, kSample);
-  std::vector<T> centre(channels, 0), sample;
-  for (int64_t v = 0; v < channels; ++v) {
-    sample.clear();
-    for (int64_t s = 0; s < count; ++s) {
-      const T value = x[s * step * channels + v];
-      if (std::isfinite(value)) sample.push_back(value);
-    }
-    if (sample.empty()) continue;
-    const auto middle = sample.begin() + (sample.size() - 1) / 2;
-    std::nth_element(sample.begin(), middle, sample.end());
-    centre[v] = *middle;
-  }
-  return centre;
-}
-
-// What the kernels read, in memory of its own where it is not an operand.
-template <typename T>
-struct Prepared {
-  std::vector<T> x, mu, precision, distance, prior;
-  Encoding<T> fields;
-
-  explicit Prepared(const Operands& o)
-      : x(o.num_members * o.channels), mu(o.kc * o.channels), precision(o.kc * o.channels), prior(o.kc) {
-    const int64_t d = o.channels;
-    const T *means = o.mu.const_data_ptr<T>(), *deviations = o.sigma.const_data_ptr<T>();
-    const T* from = o.x.const_data_ptr<T>();
-    const std::vector<T> centre = typical_row(from, o.num_members, d);
-    for (int64_t c = 0; c < o.kc; ++c) {
-      double log_sigma = 0;
-      for (int64_t v = 0; v < d; ++v) {
-        mu[c * d + v] = means[c * d + v] - centre[v];
-        precision[c * d + v] = 1 / deviations[c * d + v];
-        if (o.components > 1) log_sigma += std::log(static_cast<double>(deviations[c * d + v]));
-      }
-      prior[c] = static_cast<T>(o.log_pi.const_data_ptr<T>()[c] - log_sigma);
-    }
-    if (o.components > 1) distance.resize(o.num_members * o.kc);
-    parallel_for(0, o.num_members, 256, [&](int64_t begin, int64_t end) {
-      for (int64_t j = begin; j < end; ++j) {
-        for (int64_t v = 0; v < d; ++v) x[j * d + v] = from[j * d + v] - centre[v];
-        if (o.components > 1) measure(o, &x[j * d], &distance[j * o.kc]);
-      }
-    });
-    fields = {d,
-              o.scales,
-              o.components,
-              x.data(),
-              distance.empty() ? nullptr : distance.data(),
-              prior.data(),
-              o.weight.const_data_ptr<T>(),
-              o.member.const_data_ptr<int64_t>(),
-              o.rowptr.const_data_ptr<int64_t>(),
-              mu.data(),
-              precision.data()};
-  }
-
-  // The squared distances of one member. Only their differences matter: they are formed in float64, so that those of a
-  // member far from all components survive.
-  void measure(const Operands& o, const T* member, T* to) const {
-    const int64_t d = o.channels;
-    constexpr int64_t kSums = 8;  // side by side: the compiler may not reorder a sum
-    double sums[kSums], total[256];
-    for (int64_t k = 0; k < o.scales; ++k) {
-      double smallest = std::numeric_limits<double>::infinity();
-      std::vector<double> many(o.components > 256 ? o.components : 0);
-      double* at = many.empty() ? total : many.data();
-      for (int64_t c = 0; c < o.components; ++c) {
-        const T *m = &mu[(k * o.components + c) * d], *p = &precision[(k * o.components + c) * d];
-        for (double& sum : sums) sum = 0;
-        int64_t v = 0;
-        for (; v + kSums <= d; v += kSums) {
-          for (int64_t s = 0; s < kSums; ++s) {
-            const double z = (static_cast<double>(member[v + s]) - m[v + s]) * p[v + s];
-            sums[s] += z * z;
-          }
-        }
-        for (; v < d; ++v) {
-          const double z = (static_cast<double>(member[v]) - m[v]) * p[v];
-          sums[0] += z * z;
-        }
-        at[c] = 0;
-        for (const double sum : sums) at[c] += sum;
-        smallest = std::min(smallest, at[c]);
-      }
-      for (int64_t c = 0; c < o.components; ++c) {
-        const double most = std::numeric_limits<T>::max();  // finite: a weight of zero times it is zero
-        to[k * o.components + c] = static_cast<T>(std::min(at[c] - smallest, most));
-      }
-    }
-  }
-};
 
 // The first node of each of 'count' parts with about equally many entries (and nodes).
 std::vector<int64_t> parts_of(const int64_t* rowptr, int64_t num_nodes, int64_t count) {
@@ -173,8 +30,8 @@ std::vector<int64_t> parts_of(const int64_t* rowptr, int64_t num_nodes, int64_t 
 constexpr int64_t kParts = 64;  // more than threads, so that parts of unequal cost even out
 
 template <typename T>
-void forward(const Operands& o, Tensor& encoding, Tensor& mass) {
-  const Prepared<T> prepared(o);
+void forward(const EncodeOperands& o, Tensor& encoding, Tensor& mass) {
+  const PreparedEncoding<T> prepared(o);
   const auto parts = parts_of(prepared.fields.rowptr, o.num_nodes, kParts);
   auto *to_encoding = encoding.mutable_data_ptr<T>(), *to_mass = mass.mutable_data_ptr<T>();
   use_large_pages(to_encoding, encoding.numel() * sizeof(T));
@@ -183,10 +40,10 @@ void forward(const Operands& o, Tensor& encoding, Tensor& mass) {
   });
 }
 
-// What the distances hand on: m = sum ((x - mu) / sigma)^2.
+// The gradients through the distances m = sum ((x - mu) / sigma)^2.
 template <typename T>
-void through_distances(const Operands& o, const Prepared<T>& prepared, const std::vector<T>& grad_distance, T* grad_x,
-                       T* grad_mu, T* grad_sigma) {
+void through_distances(const EncodeOperands& o, const PreparedEncoding<T>& prepared,
+                       const std::vector<T>& grad_distance, T* grad_x, T* grad_mu, T* grad_sigma) {
   const int64_t d = o.channels;
   const auto& f = prepared.fields;
   if (grad_x) {
@@ -216,16 +73,17 @@ void through_distances(const Operands& o, const Prepared<T>& prepared, const std
   });
 }
 
-// Several nodes add to the gradient of one member. Each part adds into memory of its own, and the parts are then summed
-// in their order: the same bits for any number of threads.
+// Several nodes add to the gradient of one member. Each part of the nodes adds into its own memory. The parts are then
+// summed in order, so any number of threads gives the same bits.
 template <typename T>
-void backward(const Operands& o, const T* grad, const T* grad_mass, const T* encoding, const T* mass, T* grad_x,
+void backward(const EncodeOperands& o, const T* grad, const T* grad_mass, const T* encoding, const T* mass, T* grad_x,
               T* grad_mu, T* grad_sigma, T* grad_log_pi, T* grad_weight) {
-  const Prepared<T> prepared(o);
+  const PreparedEncoding<T> prepared(o);
   const auto& f = prepared.fields;
   const int64_t d = grad_x ? o.channels : 0, distances = f.distance ? o.kc : 0, width = d + distances;
   const int64_t size = o.kc * o.channels;
-  // In a batch of graphs, a part reaches few members. In one large graph it may reach all: then fewer parts.
+  // In a batch of graphs, a part of the nodes reaches few members. In one large graph it may reach all members: then
+  // there are fewer parts.
   const int64_t bytes = std::max<int64_t>(1, o.num_members * width * sizeof(T));
   const int64_t count = std::clamp<int64_t>((int64_t{1} << 30) / bytes, 4, 16);
   const auto parts = parts_of(f.rowptr, o.num_nodes, count);
@@ -273,7 +131,7 @@ void backward(const Operands& o, const T* grad, const T* grad_mass, const T* enc
 
 std::tuple<Tensor, Tensor> gaussian_encode_cpu(Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight,
                                                Tensor member, Tensor rowptr) {
-  const Operands o(x, mu, sigma, log_pi, weight, member, rowptr);
+  const EncodeOperands o(x, mu, sigma, log_pi, weight, member, rowptr);
   Tensor encoding = torch::stable::new_empty(x, {o.num_nodes, o.scales, o.components, 2, o.channels});
   Tensor mass = torch::stable::new_empty(x, {o.num_nodes, o.scales, o.components, 2});
   if (x.scalar_type() == ScalarType::Float) {
@@ -287,7 +145,7 @@ std::tuple<Tensor, Tensor> gaussian_encode_cpu(Tensor x, Tensor mu, Tensor sigma
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> gaussian_encode_backward_cpu(
     Tensor grad, Tensor grad_mass, Tensor encoding, Tensor mass, Tensor x, Tensor mu, Tensor sigma, Tensor log_pi,
     Tensor weight, Tensor member, Tensor rowptr, bool x_needs_grad, bool weight_needs_grad) {
-  const Operands o(x, mu, sigma, log_pi, weight, member, rowptr);
+  const EncodeOperands o(x, mu, sigma, log_pi, weight, member, rowptr);
   const auto dtype = x.scalar_type();
   const int64_t shape[5] = {o.num_nodes, o.scales, o.components, 2, o.channels};
   check_tensor(grad, "grad", 5, dtype);

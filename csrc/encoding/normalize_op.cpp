@@ -13,14 +13,14 @@ namespace {
 
 using torch::headeronly::ScalarType;
 
-// Channels that one thread works on: their rows are read together, and no sum depends on the number of threads.
+// Channels per thread. Their rows are read together, and no sum depends on the number of threads.
 constexpr int64_t kStrip = 16;
-// The same as RELATIVE_EPS and SMALLEST in torch_gic/encoding/normalize.py.
-constexpr double kRelativeEps = 1e-10, kSmallest = 1e-30;
+// The same as RELATIVE_EPS and MIN_VARIANCE in torch_gic/encoding/normalize.py.
+constexpr double kRelativeEps = 1e-10, kMinVariance = 1e-30;
 
 // One over the deviation; zero for a channel that is constant up to rounding.
 double scale_of(double mean, double var) {
-  return var > kRelativeEps * mean * mean + kSmallest ? 1 / std::sqrt(var) : 0;
+  return var > kRelativeEps * mean * mean + kMinVariance ? 1 / std::sqrt(var) : 0;
 }
 
 template <typename T>

@@ -1,6 +1,6 @@
-// A piece of a receptive field with the posteriors of its entries, gathered so that the sums over it run in registers.
-// For each node, these sums are small matrix products: [KC, n] times [n, 2 d] forward, and two of the same size
-// backward. Each is done in tiles of kRows rows times one vector that stay in registers over the whole sum.
+// A piece of a receptive field: entries with their posteriors, gathered so that sums over them run in registers. For
+// each node, these sums are small matrix products: [KC, n] times [n, 2 d] forward, and two of the same size backward.
+// Each is computed in tiles of kRows rows times one vector, which stay in registers over the whole sum.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace torch_gic {
 
 // Rows of a tile. Its 12 sums fit 16 registers, and are enough to hide the latency of an FMA.
 constexpr int64_t kRows = 6;
-// Field entries that are worked on at once.
+// The number of field entries per piece.
 constexpr int64_t kPiece = 64;
 
 template <typename S>
@@ -27,7 +27,7 @@ struct Piece {  // working memory of one thread; rows are padded to whole vector
   std::vector<T> x, a, q, p, xt, g, dp;
 
   Piece(const Encoding<T>& f, bool backward) : width(padded<S>(f.channels)), kc(f.scales * f.components) {
-    // Tiles read up to kRows - 1 rows or entries beyond the last: there is memory for them, and nobody uses the result.
+    // Tiles read up to kRows - 1 rows or entries beyond the last. There is memory for them, and the result is not used.
     x.resize((kPiece + kRows) * width);
     a.resize(f.scales * kPiece);
     q.resize(kc * kPiece);
@@ -98,7 +98,7 @@ TORCH_GIC_INLINE void gather(const Encoding<T>& f, Piece<S>& s, int64_t first, i
   }
 }
 
-// Runs work(vector type, channel) over all channels: whole vectors first, then what is left one by one.
+// Runs work(vector type, channel) over all channels: first in whole vectors, then the rest one by one.
 template <typename S, typename Work>
 TORCH_GIC_INLINE void over_channels(int64_t channels, const Work& work) {
   int64_t v = 0;

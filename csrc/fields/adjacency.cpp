@@ -20,7 +20,7 @@ double power_of_two(int32_t exponent) {
   return power;
 }
 
-// The order that sorts 'entries' by key, those of equal keys as they stand; 'first' becomes where each key begins.
+// The order that sorts 'entries' by key and keeps the order of equal keys. Sets 'first' to where each key begins.
 std::vector<int64_t> sorted_by(const int64_t* key, const std::vector<int64_t>& entries, int64_t num_keys,
                                std::vector<int64_t>& first) {
   first.assign(num_keys + 1, 0);
@@ -131,7 +131,7 @@ void Degrees::step(const Adjacency& a, int64_t k, int64_t begin, int64_t end) {
 
 namespace {
 
-// Where no walk ends, 1 stands for the degree: the edges that leave such a node still count.
+// Where no walk ends, the degree is replaced by 1: the edges that leave such a node still count.
 std::pair<double, int32_t> or_one(double fraction, int32_t power) {
   return fraction > 0 ? std::pair{fraction, power} : std::pair{0.5, int32_t(1)};
 }

@@ -9,7 +9,7 @@
 
 namespace torch_gic {
 
-constexpr double kLargest = std::numeric_limits<double>::max();  // kept instead of infinity: times zero that is NaN
+constexpr double kLargest = std::numeric_limits<double>::max();  // in place of infinity, which times zero is NaN
 
 // A sparse matrix in compressed rows, sorted by column. An entry is fraction * 2^exponent.
 struct Adjacency {
@@ -18,14 +18,15 @@ struct Adjacency {
   std::vector<double> fraction;
   std::vector<int32_t> exponent;
 
-  // From entries in any order, of which those of one position add up, in the order in which they stand.
+  // From entries in any order. Entries of one position add up, in their order.
   template <typename T>
   Adjacency(const int64_t* rows, const int64_t* cols, const T* weight, int64_t num_entries, int64_t num_nodes);
 
-  // Keeps only the 'count' entries of each row that are largest in 'value', of equals the first.
+  // Keeps only the 'count' entries of each row with the largest 'value'. Ties go to the first.
   void keep_strongest(const LargeVector<double>& value, int64_t count);
 
-  // The smallest runs of nodes that no entry leaves: where each begins, and after them the number of nodes.
+  // The smallest blocks of consecutive nodes without entries between blocks: where each begins, then the number of
+  // nodes.
   std::vector<int64_t> blocks() const;
 };
 

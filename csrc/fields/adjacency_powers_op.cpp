@@ -75,13 +75,13 @@ std::tuple<Tensor, Tensor> powers(const Tensor& row, const Tensor& col, const Te
   return {field_index, field_weight};
 }
 
-// Who compiles a model cannot look at values: so they are looked at here.
+// A compiled model cannot check values, so they are checked here.
 void check_weights(const Tensor& weight) {
   const auto all_right = [&]<typename T>(T most) {
     const T* values = weight.const_data_ptr<T>();
     const int64_t count = weight.numel();
     bool wrong = false;
-    for (int64_t k = 0; k < count; ++k) wrong |= !(values[k] >= 0 && values[k] <= most);  // nor NaN
+    for (int64_t k = 0; k < count; ++k) wrong |= !(values[k] >= 0 && values[k] <= most);  // also for NaN
     return !wrong;
   };
   STD_TORCH_CHECK(weight.scalar_type() == ScalarType::Float ? all_right(std::numeric_limits<float>::max())

@@ -11,10 +11,10 @@
 namespace torch_gic {
 namespace {
 
-// In a block of at most so many nodes, a table of all of them costs less than a list of those that were reached.
+// In a block of at most this many nodes, a table of all nodes costs less than a list of those that were reached.
 constexpr int64_t kDense = 1024;
 
-struct End {  // of the walks from one node
+struct End {  // a node where walks from one node end
   int64_t node;
   double value;
 };
@@ -24,7 +24,7 @@ TORCH_GIC_INLINE T narrow(double value) {
   return T(std::min(value, double(std::numeric_limits<T>::max())));
 }
 
-// A value up to here becomes zero when it is narrowed.
+// A value up to this becomes zero when it is converted to T.
 template <typename T>
 constexpr double kVanishing = double(std::numeric_limits<T>::denorm_min()) / 2;
 
@@ -41,8 +41,8 @@ TORCH_GIC_INLINE void dense_step(const Adjacency& a, const double* value, int64_
   }
 }
 
-// The walks from the nodes start .. start + count - 1 of the block of n nodes from 'first' on. Table [k][j] holds
-// the values of those that end at node j of the block after k + 1 steps, one per lane.
+// The walks from the nodes start .. start + count - 1, in the block of n nodes that begins with 'first'. Table [k][j]
+// holds the values of the walks that end at node j of the block after k + 1 steps, one start per lane.
 template <typename T>
 TORCH_GIC_INLINE void dense_rows(const Walks& walks, int64_t first, int64_t n, int64_t start, int64_t count,
                                  std::vector<double>& table, Reached<T>& reached) {
@@ -59,7 +59,7 @@ TORCH_GIC_INLINE void dense_rows(const Walks& walks, int64_t first, int64_t n, i
       one[i] = 1;
       dense_step(a, value, first, start + i, one, to);
     }
-    // In the order of the nodes before the last step: so sums have one order, and one result.
+    // In the order of the nodes before the last step, so each sum has one order and one result.
     for (int64_t j = 0; k > 0 && j < n; ++j) {
       const Vec from = Lanes::load(to - size + j * kLanes);
       if (!Lanes::all_zero(from)) dense_step(a, value, first, first + j, from, to);
@@ -93,7 +93,7 @@ void dense_rows_any(const Walks& walks, int64_t first, int64_t n, int64_t start,
 }
 
 #if TORCH_GIC_X86
-// Without FMA, which rounds otherwise than the reference.
+// Without FMA, which rounds differently from the reference.
 template <typename T>
 __attribute__((target("avx2"))) void dense_rows_avx2(const Walks& walks, int64_t first, int64_t n, int64_t start,
                                                      int64_t count, std::vector<double>& table, Reached<T>& reached) {
@@ -101,7 +101,7 @@ __attribute__((target("avx2"))) void dense_rows_avx2(const Walks& walks, int64_t
 }
 #endif
 
-// The walks from one node after the other, with the ends that each reaches.
+// The walks from one node at a time, as lists of the nodes that they reach.
 template <typename T>
 class SparseRows {
  public:
@@ -115,7 +115,7 @@ class SparseRows {
 
  private:
   static constexpr int32_t kUnseen = -1;
-  static constexpr size_t kAhead = 4;  // nodes whose edges are on the way from memory while earlier ones are followed
+  static constexpr size_t kAhead = 4;  // nodes whose edges are prefetched
 
   void step(int64_t k, int64_t start, int64_t first) {
     const Adjacency& a = walks_.adjacency;
@@ -158,7 +158,7 @@ class SparseRows {
     strongest(ends, walks_.max_neighbors, [](const End& end) { return end.value; }, node);
   }
 
-  // All nodes that some scale reaches, and the value of each in every scale.
+  // All nodes that are reached in any scale, with their value in every scale.
   void add_row(int64_t first) {
     const int64_t scales = walks_.num_scales;
     members_.clear();
@@ -192,7 +192,7 @@ class SparseRows {
   }
 
   struct Member {
-    int64_t node, slot;  // slot: of its values in row_
+    int64_t node, slot;  // slot: the place of its values in row_
   };
 
   const Walks& walks_;
@@ -200,7 +200,7 @@ class SparseRows {
   std::vector<std::vector<End>> ends_;  // of each scale
   std::vector<Member> members_;
   std::vector<double> row_;
-  LargeVector<int32_t> slot_;  // of each node of the block among those that were seen
+  LargeVector<int32_t> slot_;  // the place of each node of the block among those that were reached
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The largest items of a list, with one answer among equals.
+// The largest items of a list, with a rule for ties.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace torch_gic {
 
-// Keeps the 'count' items that are largest in 'value', of equals those of the lowest key, and sorts them by key.
+// Keeps the 'count' items with the largest 'value' and sorts them by key. Ties go to the lowest key.
 template <typename Item, typename Value, typename Key>
 void strongest(std::vector<Item>& items, int64_t count, Value value, Key key) {
   if (int64_t(items.size()) > count) {

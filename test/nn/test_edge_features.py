@@ -170,9 +170,9 @@ def test_init_from_data_and_entropy():
     ("message", "options", "arguments"),
     [
         (r"'edge_attr' of shape \[30, 3\] \(got None", {}, {"edge_attr": None}),
-        (r"'edge_attr' to have shape \[num_nodes, 3\]", {}, {"edge_attr": torch.ones(30, 2)}),
+        (r"'edge_attr' to have shape \[num_edges, 3\]", {}, {"edge_attr": torch.ones(30, 2)}),
         (r"'edge_attr' to have 30 rows, one per edge \(got 29", {}, {"edge_attr": torch.ones(29, 3)}),
-        ("no 'edge_attr' of a layer without 'edge_dim'", {"edge_dim": None}, {}),
+        ("no 'edge_attr' for a layer without 'edge_dim'", {"edge_dim": None}, {}),
         ("'edge_index' to be a tensor .* with 'edge_dim'", {}, {"edge_index": torch.eye(NODES).to_sparse()}),
         ("num_scales=1, .* with 'edge_dim'.*num_scales=2", {"num_scales": 2}, {}),
         ("'edge_dim'.*add_self_loops=True", {"add_self_loops": True}, {}),
@@ -195,6 +195,8 @@ def test_refused_where_they_cannot_be_right():
         GIC(4, 2, "C(8)-P(0.5)-C(8)-P", edge_dim=DIM)
     with pytest.raises(NotImplementedError, match="leave out 'num_seeds'"):
         GIC(4, 2, "C(8)", edge_dim=DIM)(data.x, data.edge_index, edge_attr=data.edge_attr, num_seeds=2)
+    with pytest.raises(NotImplementedError, match="no inference by batches with edge features"):
+        GIC(4, 2, "C(8)", edge_dim=DIM).inference(data.x, data.edge_index)
     with pytest.raises(ValueError, match="which loaders can join"):
         edge_fields(data.edge_index, size=NODES).to_dict()
 

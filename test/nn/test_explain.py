@@ -161,12 +161,12 @@ def test_what_cannot_be_explained_says_so():
     conv, pool, top = GICConv(5, 3), VIGMMPool(None, 0.5), TopKPooling(5)
     for module in (conv, pool, top):
         set_masks(module, torch.ones(data.num_edges), data.edge_index)
-    with pytest.raises(ValueError, match="no 'fields' of a layer that is explained: they were made without the edge mask"):
+    with pytest.raises(ValueError, match="no 'fields' for a layer that is explained: they were made without the edge mask"):
         conv(data.x, data.edge_index, fields=data.fields)
     with pytest.raises(ValueError, match="got a sparse one"):
         conv(data.x, data.edge_index.new_zeros(12, 12).float().to_sparse_csr())
     out = pool(data.x, data.edge_index)
-    with pytest.raises(ValueError, match="the 'edge_weight' of the pooling, by which the edge mask acts"):
+    with pytest.raises(ValueError, match="the 'edge_weight' of the pooling, which holds the edge mask"):
         conv(out.x, out.edge_index)
     x, edge_index, *_ = top(data.x, data.edge_index)
     loops = torch.stack([data.edge_index[0]] * 2)  # as many edges, but others

@@ -157,7 +157,7 @@ def test_inference_refused():
         GICNet(8, 16, 2).inference(loader)
     with pytest.raises(NotImplementedError, match="normalisation over graphs"):
         GICNet(8, 16, 2, norm="GraphNorm").eval().inference(loader)
-    with pytest.raises(NotImplementedError, match=r"Take GICNet\.inference"):
+    with pytest.raises(NotImplementedError, match=r"Use GICNet\.inference"):
         GICNet(8, 16, 2).inference_per_layer(0, data.x, data.edge_index, 4)
     with pytest.raises(ValueError, match=r"all 60 nodes .got one of 3"):
         trained(data).inference(NeighborLoader(data, [-1], input_nodes=torch.arange(3)))

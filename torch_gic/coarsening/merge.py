@@ -66,8 +66,8 @@ def merge_clusters(
         - **output:** the cluster of each node :math:`(|\mathcal{V}|)`, or -1 for a node that is left over. The clusters of a
           graph are numbered by the lowest rank of their members, after those of the graphs before it.
     """
-    # One round for all graphs at once. All shapes stay as they are, so that a GPU seldom waits for the host: a cluster is
-    # named by one of its nodes, and one that has joined another is gone, as are the links inside a cluster.
+    # One round for all graphs at once. All shapes stay the same, so that a GPU seldom waits for the host. A cluster is named
+    # by one of its nodes. Clusters that have joined others, and links inside clusters, are marked as gone.
     row, col, link, num_graphs, num_nodes = graph.row, graph.col, graph.weight, ptr.numel() - 1, rank.numel()
     if num_nodes == 0:
         return rank.clone()

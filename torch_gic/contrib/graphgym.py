@@ -25,7 +25,7 @@ from torch_gic.datasets import Letters
 @register_config("gic")
 def set_gic_config(config: Any) -> None:
     """The section ``gic``: arguments of :class:`~torch_gic.GICConv`, and the architecture of :class:`~torch_gic.GIC`."""
-    layer = {"num_components": 5, "num_scales": 1, "hidden_channels": 16, "max_neighbors": 0}
+    layer = {"num_components": 5, "num_scales": 1, "hidden_channels": 16, "max_neighbors": 0, "edge_dim": 0}
     config.gic = CfgNode({**layer, "architecture": "C(64)-P(0.5)-C(64)-P"})
 
 
@@ -35,7 +35,13 @@ def _settings() -> dict[str, Any]:
         "num_scales": cfg.gic.num_scales,
         "hidden_channels": cfg.gic.hidden_channels or None,  # a configuration keeps the types of its values: 0 for None
         "max_neighbors": cfg.gic.max_neighbors or None,
+        "edge_dim": cfg.gic.edge_dim or None,  # cfg.dataset.edge_dim is 128 for a data set without features of edges, too
     }
+
+
+def _edge_attr(batch: Any) -> Tensor | None:
+    """The features of edges, if ``cfg.gic.edge_dim`` asks for them: any data set may have some."""
+    return batch.edge_attr if cfg.gic.edge_dim else None
 
 
 @register_layer("gicconv")
@@ -49,7 +55,7 @@ class GICConvLayer(torch.nn.Module):
         )
 
     def forward(self, batch: Any) -> Any:
-        batch.x = self.model(batch.x, batch.edge_index, batch.edge_weight, batch.batch)
+        batch.x = self.model(batch.x, batch.edge_index, batch.edge_weight, batch.batch, edge_attr=_edge_attr(batch))
         return batch
 
 
@@ -69,7 +75,8 @@ class GICNetwork(torch.nn.Module):
                 f" cfg.dataset.task: node (got {self.model.architecture!r} and {cfg.dataset.task!r})"
             )
         graphs = batch.num_graphs if isinstance(batch, Batch) else 1
-        out = self.model(batch.x, batch.edge_index, batch.edge_weight, batch.batch, batch_size=graphs)
+        edges = batch.edge_index, batch.edge_weight
+        out = self.model(batch.x, *edges, batch.batch, batch_size=graphs, edge_attr=_edge_attr(batch))
         if self.model.graph_level:
             return out, batch.y
         mask = batch[f"{batch.split}_mask"]

@@ -11,9 +11,9 @@ from torch_gic.encoding.normalize import reciprocal_deviation
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
 from torch_gic.kernels.operands import check_tensor
 
-# Lengths of ordinary feature vectors: a one-hot class has 1, and 64 features of unit variance have 8. Nothing is said about a
-# vector that is shorter than NO_LENGTH. The same numbers are in csrc/encoding/clamp_op.cpp.
-SHORTEST, LONGEST, NO_LENGTH = 1.0, 8.0, 1e-15
+# Feature vectors of a length between MIN_LENGTH and MAX_LENGTH are not scaled: a one-hot class has length 1, 64 features of
+# unit variance have length 8. Below ZERO_LENGTH, features count as zero. The same numbers are in csrc/encoding/clamp_op.cpp.
+MIN_LENGTH, MAX_LENGTH, ZERO_LENGTH = 1.0, 8.0, 1e-15
 
 OPS.define("channel_statistics(Tensor x) -> Tensor")
 OPS.define("outlier_clamp(Tensor x, Tensor running, float bound) -> (Tensor, Tensor)")
@@ -21,13 +21,13 @@ OPS.define("outlier_clamp_backward(Tensor grad, Tensor x, Tensor running, float 
 
 
 def channel_statistics(x: Tensor) -> Tensor:
-    """Mean, standard deviation and 1 for each channel of at least one row, of which no gradient is taken: ``[3, F]``."""
+    """The mean, the standard deviation and 1 for each channel: ``[3, F]``. Needs at least one row, and has no gradient."""
     statistics = statistics_reference if is_transformed() else torch.ops.torch_gic.channel_statistics
     return statistics(x.detach())
 
 
 def outlier_clamp(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Tensor]:
-    r"""Clamps each channel to :math:`B` deviations around its mean, and scales all features to an ordinary length
+    r"""Clamps each channel to :math:`B` deviations around its mean, and scales all features by one factor
 
     .. math::
         \mathbf{x}^{\prime} = \frac{\mathrm{clamp}(r; 1, 8)}{r} \cdot
@@ -36,8 +36,8 @@ def outlier_clamp(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Ten
 
     Args:
         x (torch.Tensor): The features.
-        running (torch.Tensor): Sums of means, of deviations, and of the weights that both are divided by. Where the weight is
-            zero, the mean is 0 and the deviation 1. No gradient is taken of them.
+        running (torch.Tensor): Weighted sums over batches of the means, of the deviations, and of 1. Their ratios are the
+            running statistics. Where the sum of weights is zero, the mean is 0 and the deviation 1. They get no gradient.
         bound (float): The largest deviation :math:`B`.
 
     Returns:
@@ -48,7 +48,7 @@ def outlier_clamp(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Ten
         - **output:** :math:`(N, F)`, :math:`(F)`
     """
     clamp = reference if is_transformed() else torch.ops.torch_gic.outlier_clamp
-    # A copy: the way back needs these statistics, also if the layer has seen another batch by then.
+    # A copy: the backward pass needs these statistics, even if the layer has seen another batch before it.
     return clamp(x, running.to(x.dtype, copy=True), bound)
 
 
@@ -68,10 +68,10 @@ def statistics_reference(x: Tensor) -> Tensor:
 
 
 def _limits(running: Tensor, bound: float) -> list[Tensor]:
-    """The least and the largest value of each channel, the factor of all, and one over the deviation, as rounded last."""
+    """The bounds of each channel, the factor of all channels, and one over the deviations. All are rounded at the end."""
     mean, deviation = recall(running.double())
     length = (mean.square() + deviation.square()).sum().sqrt()
-    factor = torch.where(length <= NO_LENGTH, 1, length.clamp(SHORTEST, LONGEST) / length)
+    factor = torch.where(length <= ZERO_LENGTH, 1, length.clamp(MIN_LENGTH, MAX_LENGTH) / length)
     reciprocal = reciprocal_deviation(mean, deviation.square())
     limits = mean - bound * deviation, mean + bound * deviation, factor, reciprocal
     return [value.to(running.dtype) for value in limits]
@@ -125,7 +125,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, No
     if grad is None:
         return None, None, None
     x, running = ctx.saved_tensors
-    # Linear in the gradient: where somebody wants the gradient of this gradient, PyTorch finds it in the reference.
+    # For a second derivative, PyTorch differentiates the reference, which is linear in the gradient.
     backward = reference_backward if torch.is_grad_enabled() else torch.ops.torch_gic.outlier_clamp_backward
     return backward(grad, x, running, ctx.bound), None, None
 

@@ -10,11 +10,11 @@ from torch import Tensor
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
 from torch_gic.kernels.operands import check_tensor
 
-# Of the mass of a field: a component that has less of it tells little of its members. The same number is kShrinkage in
-# csrc/encoding/describe_op.cpp.
-SHRINKAGE = 0.1
-# Of the number of members: where their weights are smaller still, float32 cannot tell the spread. kLeast there.
-LEAST = 1e-4
+# The mass that is added to that of a component, as a share of the mass of the field. It draws components with few members to
+# zero. The same number is kMassShrinkage in csrc/encoding/describe_op.cpp.
+MASS_SHRINKAGE = 0.1
+# The mass that is added per member. For smaller weights, float32 is too inexact for the spread. It is kCountShrinkage in C++.
+COUNT_SHRINKAGE = 1e-4
 
 OPS.define("describe(Tensor encoding, Tensor mass, Tensor sigma) -> Tensor")
 OPS.define("describe_backward(Tensor grad, Tensor encoding, Tensor mass, Tensor sigma) -> (Tensor, Tensor, Tensor)")
@@ -74,17 +74,17 @@ def reference_backward(grad: Tensor, encoding: Tensor, mass: Tensor, sigma: Tens
     to_excess = to_moments[..., 1, :].sum(dim=-1)
     to_mass = -((by_sigma * sigma).sum(dim=-1) + to_excess * (count - weighted)) * inverse.square()
     to_excess = to_excess * inverse
-    to_weighted = to_mass + SHRINKAGE * to_mass.sum(dim=-1, keepdim=True) - to_excess
+    to_weighted = to_mass + MASS_SHRINKAGE * to_mass.sum(dim=-1, keepdim=True) - to_excess
     return (
         to_moments * sigma.unsqueeze(-2) * inverse[..., None, None],
-        torch.stack([to_weighted, to_log / (1 + count) + to_excess + LEAST * to_mass], dim=-1),
+        torch.stack([to_weighted, to_log / (1 + count) + to_excess + COUNT_SHRINKAGE * to_mass], dim=-1),
         (by_sigma * inverse.unsqueeze(-1)).sum(dim=0),
     )
 
 
 def _inverse(weighted: Tensor, count: Tensor) -> Tensor:
     whole = weighted.sum(dim=-1, keepdim=True)
-    return torch.where(whole > 0, weighted + SHRINKAGE * whole + LEAST * count, 1).reciprocal()
+    return torch.where(whole > 0, weighted + MASS_SHRINKAGE * whole + COUNT_SHRINKAGE * count, 1).reciprocal()
 
 
 def _check(encoding: Tensor, mass: Tensor, sigma: Tensor) -> None:
@@ -112,7 +112,7 @@ def _backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, ...]:
     if grad is None:
         return None, None, None
     inputs = ctx.saved_tensors
-    if torch.is_grad_enabled():  # somebody wants the gradient of this gradient: PyTorch finds it in the reference
+    if torch.is_grad_enabled():  # for a second derivative, PyTorch differentiates the reference
         wanted = [value for value, needs in zip(inputs, ctx.needs_input_grad, strict=True) if needs]
         found = iter(torch.autograd.grad(reference(*inputs), wanted, grad, create_graph=True))
         return tuple(next(found) if needs else None for needs in ctx.needs_input_grad)

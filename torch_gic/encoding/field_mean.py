@@ -58,7 +58,7 @@ def reference_backward(
     x_needs_grad: bool = True,
     weight_needs_grad: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """An empty tensor stands for a gradient that nobody needs."""
+    """A gradient that is not needed is an empty tensor."""
     _check(x, weight, member, rowptr)
     for value, name in ((grad, "grad"), (mean, "mean")):
         check_tensor(value, name, (rowptr.numel() - 1, x.size(1)), x.dtype)
@@ -112,7 +112,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
         return (None,) * 4
     mean, mass, *inputs = ctx.saved_tensors
     needed = ctx.needs_input_grad
-    if torch.is_grad_enabled():  # somebody wants the gradient of this gradient: PyTorch finds it in the reference
+    if torch.is_grad_enabled():  # for a second derivative, PyTorch differentiates the reference
         wanted = [value for value, needs in zip(inputs, needed, strict=True) if needs]
         found = iter(torch.autograd.grad(reference(*inputs)[0], wanted, grad, create_graph=True))
         return tuple(next(found) if needs else None for needs in needed)

@@ -104,9 +104,9 @@ def reference_backward(
     x_needs_grad: bool = True,
     weight_needs_grad: bool = True,
 ) -> Gradients:
-    """By hand, one component after the other: PyTorch's own gradient would keep the terms of all of them.
+    """Written by hand, one component after the other: autograd would keep the terms of all components.
 
-    Features of a first layer and fields mostly need no gradient: then an empty tensor stands for it.
+    The features of a first layer and the fields mostly need no gradient. Then the result is an empty tensor.
     """
     node = row_of_entries(rowptr, member.numel())
     to_x, to_mu, to_sigma, to_pi, to_weight = (torch.zeros_like(value) for value in (x, mu, sigma, log_pi, weight))
@@ -190,7 +190,7 @@ def _backward(ctx: Any, grad: Tensor | None, grad_mass: Tensor | None) -> tuple[
     grad = torch.zeros_like(encoding) if grad is None else grad
     grad_mass = torch.zeros_like(mass) if grad_mass is None else grad_mass
     needed = ctx.needs_input_grad
-    if torch.is_grad_enabled():  # somebody wants the gradient of this gradient: PyTorch finds it in the reference
+    if torch.is_grad_enabled():  # for a second derivative, PyTorch differentiates the reference
         wanted = [value for value, needs in zip(inputs, needed, strict=True) if needs]
         found = iter(torch.autograd.grad(reference(*inputs), wanted, (grad, grad_mass), create_graph=True, allow_unused=True))
         return tuple(next(found) if needs else None for needs in needed)

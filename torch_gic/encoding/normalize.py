@@ -10,8 +10,8 @@ from torch import Tensor
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
 
 # The same numbers are in csrc/encoding/normalize_op.cpp.
-RELATIVE_EPS = 1e-10  # of the squared mean: below it a variance is rounding
-SMALLEST = 1e-30  # variance
+RELATIVE_EPS = 1e-10  # times the squared mean: a smaller variance is a rounding error
+MIN_VARIANCE = 1e-30  # a smaller variance counts as zero
 
 OPS.define("bounded_norm(Tensor x, float bound) -> (Tensor, Tensor, Tensor)")
 OPS.define("bounded_norm_backward(Tensor grad, Tensor x, Tensor mean, Tensor var, float bound) -> Tensor")
@@ -37,13 +37,13 @@ def bounded_norm(x: Tensor, bound: float) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def apply_norm(x: Tensor, mean: Tensor, var: Tensor, bound: float) -> Tensor:
-    """The same by given statistics, such as those of other rows."""
+    """The same, with given statistics: those of other rows, for instance."""
     return soft_bound((x - mean) * reciprocal_deviation(mean, var), bound)
 
 
 def reciprocal_deviation(mean: Tensor, var: Tensor) -> Tensor:
-    """One over the deviation; zero for a channel that is constant up to rounding, which has no gradient then."""
-    varies = var > mean.square() * RELATIVE_EPS + SMALLEST
+    """One over the deviation. For a channel that is constant up to rounding it is zero, and so is the gradient."""
+    varies = var > mean.square() * RELATIVE_EPS + MIN_VARIANCE
     return torch.where(varies, var, 1.0).rsqrt() * varies
 
 
@@ -88,7 +88,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, No
     if grad is None:
         return None, None
     x, mean, var = ctx.saved_tensors
-    if torch.is_grad_enabled():  # somebody wants the gradient of this gradient: PyTorch finds it in the reference
+    if torch.is_grad_enabled():  # for a second derivative, PyTorch differentiates the reference
         return torch.autograd.grad(reference(x, ctx.bound)[0], x, grad, create_graph=True)[0], None
     return torch.ops.torch_gic.bounded_norm_backward(grad, x, mean, var, ctx.bound), None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# A component whose exponent is so far below the highest takes no part. Beside the others it changes nothing; but times a
-# weight it may be below 1e-38, where float32 has fewer bits, and some processors multiply such numbers far slower. The same
-# number is kNegligible in csrc/common/vector.h.
+# The responsibility of a component is set to zero if its exponent is this far below the highest one. It would change nothing,
+# but times a weight it may be a subnormal number, which some processors multiply far more slowly. The same number is
+# kNegligible in csrc/common/vector.h.
 NEGLIGIBLE = -64.0
 
 
@@ -40,10 +40,10 @@ def responsibilities(exponent: Tensor) -> Tensor:
 
 
 def component_distance(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
-    """The squared distance of each row of ``x`` to each component, the smallest taken off: ``[M, C]``.
+    """The squared distance of each row of ``x`` to each component, minus the smallest of the row: ``[M, C]``.
 
-    Distances of features far from all means are huge and nearly equal. Only their differences enter: taken in float64
-    before rounding, they survive, and the nearest component keeps the exponent 0 for any weight.
+    Features far from all means have huge, nearly equal distances, and only their differences matter. They are computed in
+    float64, so rounding does not lose them. The nearest component has the exponent 0 for any weight.
     """
     x, mu, precision = x.double(), mu.double(), sigma.double().reciprocal()
     distance = torch.stack([((x - m) * p).square().sum(-1) for m, p in zip(mu, precision, strict=True)], dim=1)

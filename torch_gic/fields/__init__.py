@@ -1,7 +1,7 @@
-"""The first stage: from edges to the receptive fields of all scales."""
+"""The first stage: from edges to receptive fields."""
 
 from torch_gic.fields.bipartite_fields import bipartite_fields
-from torch_gic.fields.edge_fields import edge_fields, fields_of_sources
+from torch_gic.fields.edge_fields import edge_fields
 from torch_gic.fields.field_parts import split_fields, trim_fields
 from torch_gic.fields.fields import AnyFields, Fields
 from torch_gic.fields.receptive_fields import receptive_fields
@@ -12,7 +12,6 @@ __all__ = [
     "Fields",
     "bipartite_fields",
     "edge_fields",
-    "fields_of_sources",
     "receptive_fields",
     "split_fields",
     "trim_fields",

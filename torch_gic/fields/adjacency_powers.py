@@ -17,7 +17,7 @@ OPS.define(
     "adjacency_powers(Tensor row, Tensor col, Tensor weight, SymInt num_nodes, SymInt num_scales, SymInt? max_neighbors,"
     " Tensor? degree=None) -> (Tensor, Tensor)"
 )
-LARGEST = torch.finfo(torch.float64).max  # kept instead of infinity, which times zero would be NaN
+MAX_FLOAT64 = torch.finfo(torch.float64).max  # in place of infinity, which times zero is NaN
 
 
 def adjacency_powers(
@@ -54,7 +54,7 @@ def adjacency_powers(
 
 @torch.compiler.disable  # of its exponents, Inductor makes code that does not compile
 def _differentiable(row: Tensor, col: Tensor, weight: Tensor, *settings: Any) -> tuple[Tensor, Tensor]:
-    check_numbers(weight, "edge_weight", "finite and non-negative")  # nobody else could in a compiled model
+    check_numbers(weight, "edge_weight", "finite and non-negative")  # a compiled model cannot check it anywhere else
     return reference(row, col, weight, *settings)
 
 
@@ -120,9 +120,8 @@ def transitions(
 ) -> list[Tensor]:
     """The entries of ``T_k = diag(d_{k-1}) A diag(d_k)^-1`` with ``d_k = A d_{k-1}``, or as given, and ``d_0 = 1``.
 
-    Where no walk ends, so that ``d_k`` is zero, 1 stands for it in the ratio: the edges that leave such a node still count.
-    Each ``d`` is a fraction times a power of two that is kept beside it, so nothing overflows and, unlike in logarithms, whole
-    numbers stay exact.
+    Where no walk ends, ``d_k`` is zero and is replaced by 1: the edges that leave such a node still count. Each ``d`` is
+    stored as a fraction and a power of two. So nothing overflows and, unlike with logarithms, whole numbers stay exact.
     """
     fraction, exponent = torch.frexp(value)
     degree, power = torch.frexp(value.new_ones(num_nodes))
@@ -141,7 +140,7 @@ def transitions(
 
         (top, top_power), (bottom, bottom_power) = _or_one(last, last_power), _or_one(degree, power)
         shift = (exponent + top_power[row] - bottom_power[col]).double()
-        transitions.append(torch.ldexp(fraction * top[row] / bottom[col], shift).clamp(max=LARGEST))
+        transitions.append(torch.ldexp(fraction * top[row] / bottom[col], shift).clamp(max=MAX_FLOAT64))
     return transitions
 
 
@@ -160,7 +159,7 @@ def _extend(
 
 
 def expand(end: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """All ways to go on by one edge: which of the ends, and which of the edges, whose rows are sorted."""
+    """All extensions of walks by one edge: the position of the walk, and that of the edge. Rows of edges are sorted."""
     rowptr = torch.searchsorted(row, torch.arange(num_nodes + 1, device=row.device))
     count = rowptr.diff()[end]
     source = torch.repeat_interleave(torch.arange(end.numel(), device=end.device), count)
@@ -171,15 +170,15 @@ def expand(end: Tensor, row: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
 def sum_duplicates(row: Tensor, col: Tensor, value: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
     """Entries of equal position add up, in the order in which they stand; the result is sorted by row, then column.
 
-    PyG's ``coalesce`` promises no order of the sums, and with it no result that a kernel could equal to the bit.
+    PyG's ``coalesce`` promises no order of the sums. Kernels could then not give the same bits.
     """
     key, position = torch.unique(row * num_nodes + col, return_inverse=True)
-    total = value.new_zeros(key.numel()).index_add(0, position, value).clamp(max=LARGEST)
+    total = value.new_zeros(key.numel()).index_add(0, position, value).clamp(max=MAX_FLOAT64)
     return key // max(num_nodes, 1), key % max(num_nodes, 1), total
 
 
 def _strongest(row: Tensor, value: Tensor, count: int) -> Tensor:
-    """The indices, in order, of the ``count`` largest values of every row, of equals the first; ``row`` is sorted."""
+    """The sorted indices of the ``count`` largest values of every row. Ties go to the first. ``row`` must be sorted."""
     order = torch.argsort(value, descending=True, stable=True)
     order = order[torch.argsort(row[order], stable=True)]
     rank = torch.arange(row.numel(), device=row.device) - torch.searchsorted(row, row)

@@ -53,7 +53,7 @@ def bipartite_fields(edge_index: Tensor | SparseTensor, edge_weight: Tensor | No
 
 
 def check_ends(edge_index: Tensor, size: tuple[int, int]) -> None:
-    """Edges lead from so many sources to so many targets."""
+    """Checks that edges lead from existing sources to existing targets. ``size`` has the numbers of both."""
     if torch.compiler.is_compiling():  # a traced model cannot look at values
         return
     for name, nodes, count in zip(("sources", "targets"), edge_index, size, strict=True):

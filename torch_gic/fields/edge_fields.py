@@ -1,4 +1,4 @@
-"""Receptive fields whose members are edges: for features of edges."""
+"""Receptive fields whose members are edges, for layers with edge features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def edge_fields(
     size: int | tuple[int, int],
     batch: Tensor | None = None,
 ) -> Fields:
-    r"""The receptive fields of the nodes that edges lead to, where each edge is a member of its own
+    r"""Computes receptive fields whose members are edges: the field of a node holds the edges that lead to it
 
     .. math::
         a_{ie} = \frac{A_e}{d_{j(e)}} \quad \text{for each edge } e \text{ from node } j(e) \text{ to node } i.
@@ -46,10 +46,10 @@ def edge_fields(
     source, target = edge_index
     weight = torch.ones(source.numel(), device=source.device) if edge_weight is None else edge_weight
     exact = weight if weight.dtype == torch.float64 else weight.float()
-    # As in the normalised adjacency: the sum of a row there, whose nodes are those that edges lead to.
+    # As in receptive_fields: the sum of a row of the adjacency matrix, over the edges that lead to a node.
     end = source if isinstance(size, tuple) else target
     degree = torch.zeros(sources, dtype=torch.float64, device=source.device).index_add(0, end, weight.double())
-    count = source.numel() + targets  # of rows and of columns, at least
+    count = source.numel() + targets  # at least the number of rows, and that of columns
     degree = torch.nn.functional.pad(degree.index_select(0, source), (0, targets))
     edge = torch.arange(source.numel(), device=source.device)
     index, shares = adjacency_powers(target, edge, exact, count, 1, None, degree.unsqueeze(1))
@@ -57,6 +57,6 @@ def edge_fields(
 
 
 def fields_of_sources(fields: Fields, source: Tensor, num_sources: int) -> Fields:
-    """The same fields, with the source of each edge as the member in place of the edge."""
+    """Replaces each edge by its source: fields whose members are nodes."""
     index = torch.stack([source.index_select(0, fields.index[0]), fields.index[1]])
     return replace(fields, index=index, num_sources=num_sources)

@@ -1,4 +1,4 @@
-"""Parts of receptive fields: those that some nodes depend on, and those of one batch of nodes after the other."""
+"""Parts of receptive fields: those that seed nodes depend on, and those of batches of nodes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch_gic.fields.fields import Fields
 def trim_fields(fields: Fields, num_seeds: int, num_layers: int) -> list[Fields]:
     """The fields that each layer needs for the output of the first :obj:`num_seeds` nodes. The first layer comes first.
 
-    A layer computes the first nodes, up to the last one that the next layer needs. Loaders number nodes by their distance to
-    the seeds, so these are hardly more nodes than needed. In any other order the result is the same, but less is saved.
+    A layer computes all nodes up to the last one that the next layer needs. Loaders number nodes by their distance to the
+    seeds, so hardly any unneeded node is computed. In any other order the result is the same, but less is saved.
     """
     steps: list[Fields] = []
     for _ in range(num_layers):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-KEYS = ("index", "weight", "count", "edge_index", "settings")
+DICT_KEYS = ("index", "weight", "count", "edge_index", "settings")
 EDGES_AS_MEMBERS = "edges as members"  # the settings of edge_fields
 
 
@@ -110,8 +110,8 @@ class Fields:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Fields:
         """Makes fields from the dictionary of :meth:`to_dict`, also after a loader has joined several."""
-        if set(fields) != set(KEYS):
-            raise ValueError(f"Expected 'fields' to have the keys {KEYS} of Fields.to_dict (got {tuple(fields)})")
+        if set(fields) != set(DICT_KEYS):
+            raise ValueError(f"Expected 'fields' to have the keys {DICT_KEYS} of Fields.to_dict (got {tuple(fields)})")
         count, settings = fields["count"], fields["settings"]
         settings = {settings} if isinstance(settings, str) else set(settings)
         if len(settings) > 1:
@@ -127,9 +127,9 @@ class Fields:
         if self.edge_index is None or self.settings is None:
             raise ValueError("Expected fields made by 'receptive_fields' or 'bipartite_fields' (got those of plain tensors)")
         if self.settings == EDGES_AS_MEMBERS:
-            raise ValueError("Expected fields whose members are nodes, which loaders can join (got edges as members)")
+            raise ValueError("Expected fields of nodes, which loaders can join (got edges as members); leave them out")
         values = (self.index, self.weight, self.rowptr.diff(), self.edge_index, self.settings)
-        return dict(zip(KEYS, values, strict=True))
+        return dict(zip(DICT_KEYS, values, strict=True))
 
     def to(self, *args: Any, **kwargs: Any) -> Fields:
         """Moves all tensors to another device."""
@@ -138,9 +138,9 @@ class Fields:
         return replace(self, index=index, weight=weight, rowptr=rowptr, edge_index=edge_index)
 
     def check(self, num_sources: int, num_nodes: int, edge_index: Tensor | None, num_scales: int, settings: str) -> None:
-        """Refuses to be used for another graph, or by a layer with other settings.
+        """Raises an error if the fields are of another graph, or if the layer has other settings.
 
-        Looks at values only if ``edge_index`` is another tensor than the one that the fields were made of.
+        Compares values only if ``edge_index`` is not the tensor that the fields were made of.
         """
         if (self.num_sources, self.num_nodes) != (num_sources, num_nodes):
             expected = f"{num_nodes} nodes" if num_sources == num_nodes else f"{num_sources} sources and {num_nodes} nodes"

@@ -8,7 +8,7 @@ from torch_geometric.typing import SparseTensor
 
 from torch_gic._checks import as_edge_list, check_scales
 
-PIECE = 1 << 24  # edges at a time: the terms of all of them would take as much memory as a row of a large graph's edges
+EDGES_PER_PIECE = 1 << 24  # edges are summed in pieces, to save memory on large graphs
 
 
 def walk_counts(
@@ -49,8 +49,8 @@ def walk_counts(
     counts = []
     for _ in range(num_scales):
         total = count if add_self_loops else torch.zeros_like(count)
-        for start in range(0, source.numel(), PIECE):
-            piece = slice(start, start + PIECE)
+        for start in range(0, source.numel(), EDGES_PER_PIECE):
+            piece = slice(start, start + EDGES_PER_PIECE)
             terms = count[source[piece]] if edge_weight is None else count[source[piece]] * edge_weight[piece]
             total = total.index_add(0, target[piece], terms)
         count = total

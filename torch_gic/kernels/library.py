@@ -144,10 +144,9 @@ LOADERS = {"cpu": load_kernels, "cuda": load_gpu_kernels}
 
 
 def register_reference(name: str) -> Callable[[F], F]:
-    """Registers a function as what computes an operation wherever no kernel does.
+    """Registers a function as the reference, which computes an operation wherever no kernel does.
 
-    Kernels are loaded when the first operation asks for its reference, so that nobody has to think of it: neither a layer
-    that is traced, nor an exported program in a process of its own.
+    The first operation that asks for its reference loads the kernels. So traced layers and exported programs get them, too.
     """
 
     def register(function: F) -> F:

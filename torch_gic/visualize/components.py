@@ -17,7 +17,7 @@ from torch_gic.visualize.drawing import DARK, LIGHT, check_pos, distinct_colors,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-POINTS = 120  # of the ground, per side
+BACKGROUND_POINTS = 120  # per side
 
 
 @torch.no_grad()
@@ -61,6 +61,8 @@ def plot_components(
     """
     if not isinstance(conv, GICConv):
         raise TypeError(f"Expected 'conv' to be a GICConv (got {type(conv).__name__})")
+    if conv.edge_dim is not None:
+        raise ValueError("Expected a layer without 'edge_dim', whose mixture sees nodes (got one that sees edges)")
     if not 1 <= scale <= conv.num_scales:
         raise ValueError(f"Expected 'scale' to be in [1, {conv.num_scales}] (got {scale})")
     ground = pos is None and x.size(1) == 2
@@ -100,13 +102,13 @@ def _responsibility(conv: GICConv, x: Tensor, member: Tensor, weight: Tensor, sc
 
 
 def _draw_ground(ax: Axes, conv: GICConv, pos: Tensor, weight: Tensor, scale: int) -> None:
-    """The colours of the components at every place between the nodes, for a member of the mean weight."""
+    """Colours the background by the responsibilities of the components there, for a member of the mean weight."""
     lower, upper = pos.amin(dim=0), pos.amax(dim=0)
     (left, bottom), (right, top) = (lower - 0.1 * (upper - lower)).tolist(), (upper + 0.1 * (upper - lower)).tolist()
-    rows, columns = torch.linspace(bottom, top, POINTS), torch.linspace(left, right, POINTS)
+    rows, columns = torch.linspace(bottom, top, BACKGROUND_POINTS), torch.linspace(left, right, BACKGROUND_POINTS)
     points = torch.cartesian_prod(rows, columns).flip(1).to(conv.log_scale)
     share = _responsibility(conv, points, torch.arange(len(points), device=points.device), weight.expand(len(points)), scale)
-    image = _mixed(share.cpu(), distinct_colors(conv.num_components)).reshape(POINTS, POINTS, 3)
+    image = _mixed(share.cpu(), distinct_colors(conv.num_components)).reshape(BACKGROUND_POINTS, BACKGROUND_POINTS, 3)
     ax.imshow(image, extent=(left, right, bottom, top), origin="lower", alpha=0.35, aspect="auto", zorder=0)
 
 

@@ -10,12 +10,13 @@ from torch import Tensor
 from torch_geometric.utils import subgraph
 
 from torch_gic.fields import Fields
+from torch_gic.fields.fields import EDGES_AS_MEMBERS
 from torch_gic.visualize.drawing import DARK, GREY, bare, check_pos, draw_edges, fading, layout, new_axes, undirected
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_WHOLE = 300  # nodes: a field in a larger graph is drawn without the rest of the graph
+MAX_DRAWN_NODES = 300  # of a larger graph, only the field is drawn
 
 
 def plot_field(
@@ -44,6 +45,8 @@ def plot_field(
     fields = Fields.from_dict(fields) if isinstance(fields, Mapping) else fields
     if not isinstance(fields, Fields) or fields.edge_index is None:
         raise TypeError(f"Expected 'fields' to be Fields of 'receptive_fields' or data.fields (got {type(fields).__name__})")
+    if fields.settings == EDGES_AS_MEMBERS:
+        raise ValueError("Expected 'fields' whose members are nodes (got edges as members); draw those of receptive_fields")
     num_nodes, edge_index = fields.num_nodes, fields.edge_index.cpu()
     if fields.num_sources != num_nodes:
         raise ValueError(f"Expected 'fields' of one kind of nodes (got {fields.num_sources} sources and {num_nodes} nodes)")
@@ -56,7 +59,7 @@ def plot_field(
         0, fields.index[0, entries].cpu(), fields.weight[entries, scale - 1].cpu().float()
     )
     edge_index, shown = undirected(edge_index), torch.arange(num_nodes)
-    if num_nodes > MAX_WHOLE:
+    if num_nodes > MAX_DRAWN_NODES:
         shown = torch.cat([fields.index[0, entries].cpu(), torch.tensor([node])]).unique()
         edge_index = subgraph(shown, edge_index, relabel_nodes=True, num_nodes=num_nodes)[0]
         pos = None if pos is None else check_pos(pos, num_nodes)[shown]

@@ -1,8 +1,8 @@
 """The receptive fields: first which pairs there are, then, for every scale, the weight of each pair.
 
-The reference expands all walks of a scale, several to a pair, and sorts them. Here only pairs that are new are expanded, and
-the weight of pair (i, j) is gathered from the pairs (i, m) one step before, over the edges from m to j: in memory linear in
-the pairs, without atomics, in the order in which the reference sums.
+The reference expands all walks of a scale, several to a pair, and sorts them. Here only new pairs are expanded.
+The weight of pair (i, j) is gathered from the pairs (i, m) one step before, over the edges from m to j. This takes memory
+linear in the pairs and no atomics, and sums in the order of the reference.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from torch_gic.fields.adjacency_powers import LARGEST, expand, reference, sum_duplicates, transitions
+from torch_gic.fields.adjacency_powers import MAX_FLOAT64, expand, reference, sum_duplicates, transitions
 from torch_gic.kernels.triton import gpu
 
 PAIRS = 128  # of a program
@@ -44,7 +44,7 @@ def adjacency_powers(
     for k in range(1, num_scales):
         grid = (triton.cdiv(pair.numel(), PAIRS),)
         operands = start, end, ptr, colptr, row[by_col], steps[k][by_col], power[k - 1], power[k], pair.numel()
-        gpu.launch(_extend, grid, *operands, LARGEST=LARGEST, PAIRS=PAIRS)
+        gpu.launch(_extend, grid, *operands, LARGEST=MAX_FLOAT64, PAIRS=PAIRS)
     power = power.t().clamp(max=torch.finfo(dtype).max).to(dtype)
     used = (power > 0).any(dim=1).nonzero().view(-1)  # not what underflows
     return torch.stack([end[used], start[used]]), power[used]

@@ -48,8 +48,8 @@ def sum_type(dtype: torch.dtype) -> torch.dtype:
 def segments(index: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The entries by segment, in their order inside each, and where each segment begins and ends.
 
-    Whether they are sorted already is known to the device only, and asking would wait for it: so they always are sorted,
-    by 32-bit keys if these hold the numbers, which are half the bytes.
+    They are always sorted here: asking the device whether they are sorted already would wait for it. 32-bit keys are used if
+    they are large enough, since they are half the bytes.
     """
     key = index.int() if count < 2**31 else index
     key, order = torch.sort(key, stable=True)

@@ -1,8 +1,7 @@
 """What merging and moving share: one program for a graph, with memory that only this program uses.
 
-A program goes through all rounds by itself, so that nobody waits for the device in between. What one of its threads writes
-to memory and others read is written between two barriers. Vectors have a place for each node (or cluster) of the graph;
-sums and choices over all pairs go through the pairs in blocks, givers by takers, the takers being all of the vector.
+A program runs all rounds by itself, so the host does not wait in between. Barriers surround each write that other threads
+read. Vectors have one element per node (or cluster) of the graph. Sums and choices over pairs go through the pairs in blocks.
 """
 
 from __future__ import annotations

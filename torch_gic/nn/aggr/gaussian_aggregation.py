@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
-from torch_gic._checks import MOST_GRAPHS, check_weight
+from torch_gic._checks import MAX_EMPTY_GRAPHS, check_weight
 from torch_gic.fields import Fields
 from torch_gic.fields.fields import pointers
 from torch_gic.nn.conv.gaussian_filter import GaussianFilter
@@ -103,7 +103,7 @@ class GaussianAggregation(Aggregation):
                 dim_size = int(index.max()) + 1 if index.numel() > 0 else 0
             if not isinstance(dim_size, int | torch.SymInt) or dim_size < 0:
                 raise ValueError(f"Expected 'dim_size' to be a number of sets, at least 0 (got {dim_size})")
-            if not torch.compiler.is_compiling() and dim_size > MOST_GRAPHS + index.numel():  # memory is taken for every one
+            if not torch.compiler.is_compiling() and dim_size > MAX_EMPTY_GRAPHS + index.numel():  # each set takes memory
                 raise ValueError(f"Expected 'index' to number sets from 0 on (got {dim_size} sets of {index.numel()} members)")
             index, members = index.long().sort(stable=True)
             inside = (index[:1] >= 0).all() & (index[-1:] < dim_size).all()

@@ -1,4 +1,4 @@
-"""From the nodes of a graph to one vector."""
+"""The readout: from the nodes of a graph to one vector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch_gic.encoding.normalize import soft_bound
 from torch_gic.nn.aggr.gaussian_aggregation import GaussianAggregation
 from torch_gic.nn.aggr.lenient_batch_norm import LenientBatchNorm
 
-BOUND = 10.0  # deviations: hardly a graph among those trained on has more
+MAX_DEVIATIONS = 10.0  # hardly any training graph has more
 
 
 class GaussianReadout(torch.nn.Module):
@@ -53,7 +53,7 @@ class GaussianReadout(torch.nn.Module):
         """
         batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device) if batch is None else batch
         check_batch(batch, x.size(0), look=False)  # the encoding looks at the values
-        encoding = soft_bound(self.norm(self.encode(x, batch, dim_size=batch_size)), BOUND).relu()
+        encoding = soft_bound(self.norm(self.encode(x, batch, dim_size=batch_size)), MAX_DEVIATIONS).relu()
         return torch.cat([global_max_pool(x, batch, batch_size), global_mean_pool(x, batch, batch_size), encoding], dim=1)
 
     def __repr__(self) -> str:

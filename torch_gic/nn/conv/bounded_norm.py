@@ -1,4 +1,4 @@
-"""What a mixture sees: features of zero mean and unit variance, without outliers."""
+"""The normalisation before a mixture: zero mean, unit variance, and no outliers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch_gic.encoding.clamp import recall
 from torch_gic.encoding.normalize import apply_norm, bounded_norm
 from torch_gic.nn.conv.running_statistics import RunningStatistics, single
 
-BOUND = 5.0
+MAX_DEVIATIONS = 5.0
 
 
 class BoundedNorm(RunningStatistics):
@@ -33,7 +33,7 @@ class BoundedNorm(RunningStatistics):
         - **output:** features :math:`(|\mathcal{V}|, F)`, in float32 for half precision
     """
 
-    def __init__(self, channels: int, bound: float = BOUND) -> None:
+    def __init__(self, channels: int, bound: float = MAX_DEVIATIONS) -> None:
         super().__init__(channels)
         self.bound = bound
 

@@ -1,4 +1,4 @@
-"""The edge masks of PyG's explainers, and its hooks, for layers that send no messages along edges."""
+"""PyG's edge masks and hooks, for layers that send no messages along edges."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_sparse
 
-MASKED = "_torch_gic_masked"  # an attribute of edges
+MASKED_ATTRIBUTE = "_torch_gic_masked"  # marks an edge_index whose weights hold the mask already
 
 
 class ExplainableConv(MessagePassing):
-    """A layer that uses edges only by their weights. An edge mask multiplies these weights.
+    """A layer whose edge weights are multiplied by the edge mask of an explainer.
 
-    A pooling multiplies the mask into the weights of the coarse edges, which are then not masked again. There are no messages:
+    After a pooling, the weights of the coarse edges hold the mask already and are not masked again. There are no messages, so
     registering a hook on them raises an error.
     """
 
@@ -27,14 +27,14 @@ class ExplainableConv(MessagePassing):
         mask = self._edge_mask
         if mask is None:
             raise NotImplementedError(
-                f"{type(self).__name__} has no messages to replace, as GraphMaskExplainer does; take an explainer that masks"
+                f"{type(self).__name__} has no messages that GraphMaskExplainer could replace; use an explainer that masks"
                 " edges, such as GNNExplainer"
             )
         if is_sparse(edge_index):
             raise ValueError("Expected 'edge_index' to be a tensor of shape [2, num_edges] to be explained (got a sparse one)")
-        if hasattr(edge_index, MASKED):
+        if hasattr(edge_index, MASKED_ATTRIBUTE):
             if edge_weight is None:
-                raise ValueError("Expected the 'edge_weight' of the pooling, by which the edge mask acts (got None)")
+                raise ValueError("Expected the 'edge_weight' of the pooling, which holds the edge mask (got None)")
             return edge_weight
         between, explained = edge_index[0] != edge_index[1], self._loop_mask
         if mask.numel() != edge_index.size(1) or not (explained is None or torch.equal(between, explained)):
@@ -47,9 +47,9 @@ class ExplainableConv(MessagePassing):
         return mask if edge_weight is None else edge_weight * mask.to(edge_weight.dtype)
 
     def mark_masked(self, edge_index: Tensor) -> None:
-        """Says of edges made from others that their weights hold the edge mask."""
+        """Marks coarse edges, whose weights hold the edge mask."""
         if self.explain:
-            setattr(edge_index, MASKED, True)
+            setattr(edge_index, MASKED_ATTRIBUTE, True)
 
     def _no_hook(self, hook: Any) -> NoReturn:
         raise NotImplementedError(f"{type(self).__name__} sends no messages, and would never call this hook")

@@ -1,4 +1,4 @@
-"""A layer that sees a graph by receptive fields: where they come from, and which are refused."""
+"""A layer that sees a graph by its receptive fields: computes them, or checks given ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FieldConv(ExplainableConv):
         num_scales (int): The number of scales.
         add_self_loops (bool): Whether each node is in its own field.
         max_neighbors (int, optional): The largest number of field members per node.
-        edge_dim (int, optional): Size of the features of edges. Each edge is then a member of a field of one scale.
+        edge_dim (int, optional): Size of each edge feature vector. With it, edges are the members of fields.
     """
 
     def __init__(self, num_scales: int, add_self_loops: bool, max_neighbors: int | None, edge_dim: int | None) -> None:
@@ -32,8 +32,8 @@ class FieldConv(ExplainableConv):
             check_at_least(edge_dim, "edge_dim", 1)
             if num_scales != 1 or add_self_loops or max_neighbors is not None:
                 raise ValueError(
-                    "Expected num_scales=1, add_self_loops=False and max_neighbors=None with 'edge_dim', since members of"
-                    f" fields are edges (got {Fields.settings_of(num_scales, add_self_loops, max_neighbors)})"
+                    "Expected num_scales=1, add_self_loops=False and max_neighbors=None with 'edge_dim', since the members"
+                    f" of fields are edges (got {Fields.settings_of(num_scales, add_self_loops, max_neighbors)})"
                 )
         self.num_scales = num_scales
         self.add_self_loops = add_self_loops
@@ -86,9 +86,9 @@ class FieldConv(ExplainableConv):
         x: Tensor | PairTensor,
         edge_index: Tensor | SparseTensor | None,
     ) -> Fields:
-        """The fields as an object, refused if they are of another graph or of other settings than those of this layer."""
+        """The fields as an object. Raises an error if they are of another graph, or made with other settings."""
         if self.explain and self._edge_mask is not None:
-            raise ValueError("Expected no 'fields' of a layer that is explained: they were made without the edge mask")
+            raise ValueError("Expected no 'fields' for a layer that is explained: they were made without the edge mask")
         source, target = as_pair(x)
         edges = None if edge_index is None or is_sparse(edge_index) else edge_index
         size = source.size(0), target.size(0)
@@ -102,15 +102,15 @@ class FieldConv(ExplainableConv):
         return fields
 
     def edges(self, edge_index: Tensor | SparseTensor | None, edge_attr: Tensor | None) -> Edges | None:
-        """The edges with their features, if the layer takes some."""
+        """The edges with their features, if the layer has ``edge_dim``."""
         if self.edge_dim is None:
             if edge_attr is not None:
                 raise ValueError(
-                    "Expected no 'edge_attr' of a layer without 'edge_dim' (got some); pass edge_dim= to the layer"
+                    "Expected no 'edge_attr' for a layer without 'edge_dim' (got some); pass edge_dim= to the layer"
                 )
             return None
         if not isinstance(edge_index, Tensor) or is_sparse(edge_index):
-            raise ValueError("Expected 'edge_index' to be a tensor of shape [2, num_edges] with 'edge_dim' (got another)")
+            raise ValueError("Expected 'edge_index' to be a tensor of shape [2, num_edges] with 'edge_dim' (got another type)")
         if edge_attr is None:
             raise ValueError(f"Expected 'edge_attr' of shape [{edge_index.size(1)}, {self.edge_dim}] (got None)")
         if isinstance(edge_attr, Tensor) and edge_attr.dim() == 1:
@@ -122,7 +122,7 @@ class FieldConv(ExplainableConv):
 
 
 def as_pair(x: Tensor | PairTensor) -> PairTensor:
-    """Features of sources and targets, which are the same object where the graph is not bipartite."""
+    """The features of sources and targets. They are the same object unless the graph is bipartite."""
     if not isinstance(x, tuple | list):
         return x, x
     if len(x) != 2 or not all(isinstance(part, Tensor) for part in x):

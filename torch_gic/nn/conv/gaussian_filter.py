@@ -1,4 +1,4 @@
-"""Projection, normalisation, mixture and filter: what the convolution and the aggregation share."""
+"""What the convolution and the aggregation share: projection, normalisation, mixture and filter."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GaussianFilter(torch.nn.Module):
         num_components (int): The number of components :math:`C` per scale.
         hidden_channels (int, optional): Size of :math:`\mathbf{v}`. With :obj:`None`, the mixture sees
             :math:`\mathbf{x}` itself, as in the paper. (default: :obj:`16`)
-        edge_dim (int, optional): Size of the features of edges, which are then the members of fields.
+        edge_dim (int, optional): Size of each edge feature vector. With it, edges are the members of fields.
             (default: :obj:`None`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
 
@@ -85,12 +85,12 @@ class GaussianFilter(torch.nn.Module):
         return self.mixture.in_channels if self.projection is None else self.projection.lin.in_channels
 
     def prepare(self, x: Tensor, edges: Edges | None = None) -> Prepared:
-        """The features with outliers clamped, and what the mixture sees of them."""
+        """Computes the clamped features, and what the mixture sees of them."""
         check_features(x, self.in_channels, self.mixture.alpha.dtype)
         return Prepared(x, x) if self.projection is None else self.projection(x, edges)
 
     def clamp(self, x: Tensor) -> Tensor:
-        """Clamps other features of the same kind by the statistics so far."""
+        """Clamps features of other nodes by the running statistics."""
         if self.projection is None:
             return x
         clamp = self.projection.clamp
@@ -107,7 +107,7 @@ class GaussianFilter(torch.nn.Module):
         generator: torch.Generator | None = None,
         num_iterations: int = 0,
     ) -> None:
-        """Starts statistics and mixtures from data: see :meth:`GICConv.init_from_data`."""
+        """Sets statistics and mixtures from data: see :meth:`GICConv.init_from_data`."""
         if self.projection is not None:
             self.projection.reset_statistics()
             training = self.training
@@ -118,7 +118,7 @@ class GaussianFilter(torch.nn.Module):
 
 
 class WideLinear(Linear):
-    """A linear map in the type of its input, which holds sums over many members: in float16 they would overflow."""
+    """A linear map in the type of its input. The input holds sums over many members, which would overflow in float16."""
 
     def forward(self, x: Tensor) -> Tensor:
         bias = None if self.bias is None else self.bias.to(x.dtype)

@@ -13,9 +13,9 @@ from torch_gic._checks import check_at_least, check_features
 from torch_gic.encoding import component_posterior, describe, gaussian_encode
 from torch_gic.fields import Fields
 
-MIN_SIGMA = 1e-3  # the encoding divides by sigma: a component that settles on one point must not take it to zero
-EM_SAMPLE = 4096  # nodes at most: so many tell where the others are
-MIN_PI = 1e-4  # a component that EM leaves without nodes can still be learnt
+MIN_SIGMA = 1e-3  # the encoding divides by sigma, which must not become zero for a component at a single point
+MAX_EM_NODES = 4096  # of a larger graph, EM sees a random sample
+MIN_PI = 1e-4  # so a component without nodes after EM can still be learnt
 
 
 class GaussianMixture(torch.nn.Module):
@@ -62,8 +62,8 @@ class GaussianMixture(torch.nn.Module):
     def reset_parameters(self) -> None:
         r"""Random means, equal deviations and equal weights, for features of zero mean and unit variance.
 
-        Distances to two components differ by a sum over :math:`d` channels that grows with :math:`\sqrt{d} / \sigma^2`. With
-        :math:`\sigma = d^{1/4}`, components share nodes as much with many channels as with one.
+        The distances to two components differ by about :math:`\sqrt{d} / \sigma^2`. With :math:`\sigma = d^{1/4}`, how equally
+        components share the nodes does not depend on the number of channels :math:`d`.
         """
         torch.nn.init.zeros_(self.alpha)
         if not is_lazy(self.mu):
@@ -72,7 +72,7 @@ class GaussianMixture(torch.nn.Module):
 
     @torch.no_grad()
     def init_from_data(self, x: Tensor, generator: torch.Generator | None = None, num_iterations: int = 0) -> None:
-        """Draws the means from ``x``, and takes deviations from its spread per channel. Then runs so many steps of EM.
+        """Draws the means from ``x``, and sets the deviations to its spread per channel. Then runs EM.
 
         Deviations are at least a tenth of the overall spread: a channel that is constant here may vary in the next batch.
         """
@@ -86,18 +86,18 @@ class GaussianMixture(torch.nn.Module):
         spread = x.std(dim=0, unbiased=False)
         smallest = max(0.1 * float(spread.square().mean().sqrt()), 2 * MIN_SIGMA)
         sigma = spread.clamp(min=smallest)
-        # Members of a discrete feature set coincide: a little noise tells components with equal means apart.
+        # With discrete features, several components may get equal means: a little noise separates them.
         noise = torch.randn(count, x.size(1), generator=generator, device=x.device, dtype=x.dtype)
         self.mu.copy_((x[row] + 0.1 * sigma * noise).view_as(self.mu))
         self._set_sigma(sigma.expand_as(self.rho))
         torch.nn.init.zeros_(self.alpha)
-        if num_iterations > 0 and x.size(0) > EM_SAMPLE:
-            x = x[torch.randint(x.size(0), (EM_SAMPLE,), generator=generator, device=x.device)]
+        if num_iterations > 0 and x.size(0) > MAX_EM_NODES:
+            x = x[torch.randint(x.size(0), (MAX_EM_NODES,), generator=generator, device=x.device)]
         for _ in range(num_iterations):
             self._em_step(x, smallest)
 
     def _em_step(self, x: Tensor, smallest: float) -> None:
-        """Expectation and maximisation, of nodes and not of fields: all weights are 1."""
+        """One step of expectation and maximisation over nodes, each of weight 1."""
         nodes, ones = torch.arange(x.size(0), device=x.device), x.new_ones(x.size(0))
         log_pi, sigma = self.alpha.log_softmax(dim=-1), self.sigma
         for k in range(self.num_scales):
@@ -158,7 +158,7 @@ class GaussianMixture(torch.nn.Module):
         return torch.stack(means) / torch.tensor(float(max(self.num_components, 2))).log()
 
     def materialize(self, x: Tensor) -> None:
-        """Gives parameters made with ``in_channels=-1`` their size from the first input."""
+        """Sets the size of parameters made with ``in_channels=-1`` from the first input."""
         self._materialize(x.size(1), x.device, self.alpha.dtype)
         self.reset_parameters()
 

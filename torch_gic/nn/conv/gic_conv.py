@@ -17,9 +17,9 @@ from torch_gic.nn.conv.linear_part import LinearPart
 from torch_gic.nn.conv.outlier_clamp import OutlierClamp
 from torch_gic.nn.conv.projection import Edges, Prepared
 
-# Training may take a scale anywhere, and weights of directed graphs may be anything: infinite ones would make zeros NaN.
-HEAVIEST = 1e12
-FILTER_SHARE = 0.1
+# Learnt scales and the weights of directed graphs have no bound. An infinite weight would make zeros NaN.
+MAX_FIELD_WEIGHT = 1e12
+FILTER_FACTOR = 0.1
 
 
 class GICConv(FieldConv):
@@ -45,19 +45,20 @@ class GICConv(FieldConv):
 
     - :math:`a_{ijk}` is the weight of node :math:`j` in the :math:`k`-th receptive field of node :math:`i`
       (:func:`~torch_gic.receptive_fields`). :math:`s_k` is a learnt scale of these weights.
-    - :math:`\hat{\mathbf{x}}` are the features, with outliers clamped (:class:`~torch_gic.nn.OutlierClamp`).
-      :math:`\mathbf{s}` are their standard deviations.
+    - :math:`\hat{\mathbf{x}}` are the features with outliers clamped, scaled to an ordinary length
+      (:class:`~torch_gic.nn.OutlierClamp`). :math:`\mathbf{s}` are their standard deviations.
     - :math:`\mathbf{v}` is what the mixture sees: a projection, normalised by :class:`~torch_gic.nn.BoundedNorm`.
     - :math:`\bar{\mathbf{x}}_i` is the mean of the neighbours in all channels (:func:`~torch_gic.encoding.field_mean`).
 
-    With :obj:`edge_dim`, the members of a field are the edges that lead to the node. The mixture sees their features
-    :math:`\mathbf{e}` beside the nodes that they come from, and :math:`\mathbf{W}_2` times their mean is added:
+    With :obj:`edge_dim`, the members of a field are the edges that lead to the node. The mixture then sees the features
+    :math:`\mathbf{e}` of an edge together with those of the node that it comes from. :math:`\mathbf{W}_2` times the mean of
+    the edge features is added to the output:
 
     .. math::
         \mathbf{v}_e = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_{j(e)} / \mathbf{s}
         + \mathbf{W}_e \, \hat{\mathbf{e}} / \mathbf{s}_e).
 
-    As in every PyG layer, the activation is left to the model: the ReLU of the paper's Eqn. (4) is not applied.
+    The ReLU of the paper's Eqn. (4) is not applied: as in every PyG layer, the activation is left to the model.
 
     .. note::
         The paper has no :math:`\mathbf{W}_v`, :math:`\mathbf{W}_0`, :math:`\mathbf{W}_1` and :math:`s_k`. Its layer is
@@ -74,21 +75,19 @@ class GICConv(FieldConv):
             has the sizes of sources and of targets, for nodes of two types.
         out_channels (int): Size of each output vector.
         num_components (int, optional): The number of components :math:`C` per scale. (default: :obj:`5`)
-        num_scales (int, optional): The number of scales :math:`K`: a node sees nodes at most :math:`K` steps away. With more
-            than one, bound the fields of large graphs by :obj:`max_neighbors`. (default: :obj:`1`)
+        num_scales (int, optional): The number of scales :math:`K`: a node sees nodes up to :math:`K` steps away. Set
+            :obj:`max_neighbors` for more than one on large graphs. (default: :obj:`1`)
         hidden_channels (int, optional): Size of :math:`\mathbf{v}`. With :obj:`None`, the mixture sees :math:`\mathbf{x}`
             itself, as in the paper: nothing is clamped or normalised. (default: :obj:`16`)
-        add_self_loops (bool, optional): Whether each node is in its own field, as in the paper: see
-            :func:`~torch_gic.receptive_fields`. (default: :obj:`False`)
+        add_self_loops (bool, optional): Whether each node is in its own field, as in the paper. (default: :obj:`False`)
         max_neighbors (int, optional): The largest number of field members per node. (default: :obj:`None`)
         scale (float, optional): The initial scale :math:`s_k` of the field weights. (default: :obj:`8.0`)
         train_scale (bool, optional): Whether the scale is learnt. (default: :obj:`True`)
-        root_weight (bool, optional): Whether to add
-            :math:`\mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i`, and to multiply the rest by
-            1/10. (default: :obj:`True`)
+        root_weight (bool, optional): Whether to add the terms with :math:`\mathbf{W}_0`, :math:`\mathbf{W}_1` and
+            :math:`\mathbf{W}_2`, and to multiply the filter by 1/10. (default: :obj:`True`)
         bias (bool, optional): Whether to add :math:`\mathbf{b}`. (default: :obj:`True`)
-        edge_dim (int, optional): Size of the features of edges, if there are any. It needs one scale and no self-loops. Memory
-            then has :obj:`hidden_channels` numbers per edge. (default: :obj:`None`)
+        edge_dim (int, optional): Size of each edge feature vector. It excludes :obj:`num_scales` above 1,
+            :obj:`add_self_loops` and :obj:`max_neighbors`. (default: :obj:`None`)
 
     Shapes:
         - **input:** features :math:`(|\mathcal{V}|, F_{in})` or, of a bipartite graph,
@@ -129,7 +128,7 @@ class GICConv(FieldConv):
         self.filter = GaussianFilter(
             source_channels, out_channels, num_scales, num_components, hidden_channels, edge_dim, bias and not root_weight
         )
-        # Targets that are nodes of another kind have statistics of their own.
+        # Targets of another node type have their own statistics.
         own = root_weight and hidden_channels is not None and isinstance(in_channels, tuple)
         self.clamp_target = OutlierClamp(target_channels) if own else None
         self.linear = LinearPart(source_channels, target_channels, out_channels, edge_dim, bias) if root_weight else None
@@ -150,7 +149,7 @@ class GICConv(FieldConv):
 
     @property
     def in_channels(self) -> int:
-        """Size of each source's feature vector; -1 until the first input tells it."""
+        """Size of each source's feature vector, or -1 before the first input."""
         return self.filter.in_channels
 
     def forward(
@@ -172,31 +171,29 @@ class GICConv(FieldConv):
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
             batch (torch.Tensor, optional): The graph of each node. The layer uses it only to refuse edges between graphs.
                 (default: :obj:`None`)
-            edge_attr (torch.Tensor, optional): The features of edges, for a layer with :obj:`edge_dim`.
-                (default: :obj:`None`)
-            fields (Fields, optional): Fields made before: by :func:`~torch_gic.receptive_fields`, by the transform
+            edge_attr (torch.Tensor, optional): The edge features, needed with :obj:`edge_dim`. (default: :obj:`None`)
+            fields (Fields, optional): Fields computed before: by :func:`~torch_gic.receptive_fields`, by the transform
                 :class:`~torch_gic.ReceptiveFields` as :obj:`data.fields`, or a plain pair ``(index, weight)``. The layer then
-                does not use the edges and their weights. (default: computed)
+                ignores the edge weights. (default: computed)
         """
         source, target = as_pair(x)
-        check_features(source, self.in_channels)  # before its size is taken for that of the graph
+        check_features(source, self.in_channels)  # before its size is taken as the number of nodes
         fields = self.fields(x, edge_index, edge_weight, batch) if fields is None else self.checked(fields, x, edge_index)
         edges = self.edges(edge_index, edge_attr)
         prepared, root = self._prepare(source, target, edges)
         out = self.filter(prepared.v, fields, self._scaled(fields.weight))
         if self.linear is not None:
-            # The filter has many inputs, much alike. Steps of the same size in all weights, as Adam takes them, would add up
-            # to a change of the output that many times as large, and too large. (alpha= of torch.add is lost in Inductor.)
-            out = self.linear(root, prepared, fields, edges) + FILTER_SHARE * out
+            # The filter has many similar inputs, and Adam's equal steps in their weights add up: so it counts less. Inductor
+            # ignores alpha= of torch.add.
+            out = self.linear(root, prepared, fields, edges) + FILTER_FACTOR * out
         return out if torch.is_autocast_enabled(source.device.type) else out.to(source.dtype)
 
     def _prepare(self, source: Tensor, target: Tensor, edges: Edges | None) -> tuple[Prepared, Tensor]:
-        """The sources as the filter prepares them, and the clamped targets, for the root weight."""
+        """Prepares the sources for the filter, and clamps the targets for the root weight."""
         prepared = self.filter.prepare(source, edges)
         if self.linear is None:
             return prepared, prepared.x
-        name = "x" if source is target else "x_dst"
-        check_features(target, self.linear.root.in_channels, self.log_scale.dtype, name)
+        check_features(target, self.linear.root.in_channels, self.log_scale.dtype, "x" if source is target else "x_dst")
         if source is target:
             return prepared, prepared.x
         if self.clamp_target is not None:
@@ -233,15 +230,15 @@ class GICConv(FieldConv):
     @torch.no_grad()
     def entropy(self, x: Tensor, fields: Fields, edge_index: Tensor | None = None, edge_attr: Tensor | None = None) -> Tensor:
         r"""How equally the components share the members of fields: the mean entropy of the responsibilities :math:`Q`, divided
-        by :math:`\log C`, per scale: ``[K]``. A layer with :obj:`edge_dim` needs the edges and their features, too.
+        by :math:`\log C`, per scale: ``[K]``. A layer with :obj:`edge_dim` also needs the edges and their features.
 
         At 1, all components do the same, and one would be enough. At 0, each field member belongs to one component.
         """
-        v = self.filter.prepare(x, self.edges(edge_index, edge_attr)).v
-        return self.filter.mixture.entropy(v, fields, self._scaled(fields.weight))
+        prepared = self.filter.prepare(x, self.edges(edge_index, edge_attr))
+        return self.filter.mixture.entropy(prepared.v, fields, self._scaled(fields.weight))
 
     def _scaled(self, weight: Tensor) -> Tensor:
-        heaviest = min(HEAVIEST, torch.finfo(self.log_scale.dtype).max)
+        heaviest = min(MAX_FIELD_WEIGHT, torch.finfo(self.log_scale.dtype).max)
         scale = self.log_scale.clamp(max=math.log(heaviest) - 1).exp()  # one less: float16 rounds the logarithm upwards
         return (weight * scale).clamp(max=heaviest)
 

@@ -7,12 +7,13 @@ from torch import Tensor
 from torch_geometric.nn import Linear
 
 from torch_gic.encoding import field_mean
-from torch_gic.fields import Fields, fields_of_sources
+from torch_gic.fields import Fields
+from torch_gic.fields.edge_fields import fields_of_sources
 from torch_gic.nn.conv.projection import Edges, Prepared
 
 
 class LinearPart(torch.nn.Module):
-    r"""Linear maps of the node, of the mean of its neighbours and of the mean of its edges
+    r"""Adds linear maps of the node, of the mean of its neighbours and of the mean of its edges
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_0 \, \hat{\mathbf{x}}_i + \mathbf{W}_1 \, \bar{\mathbf{x}}_i
@@ -20,9 +21,9 @@ class LinearPart(torch.nn.Module):
 
     Args:
         in_channels (int): Size of each neighbour's feature vector, or :obj:`-1` to take it from the first input.
-        target_channels (int): That of the node itself.
+        target_channels (int): Size of the feature vector of the node itself.
         out_channels (int): Size of each output.
-        edge_dim (int, optional): Size of the features of edges. Without any, there is no :math:`\mathbf{W}_2`.
+        edge_dim (int, optional): Size of each edge feature vector. With :obj:`None`, there is no :math:`\mathbf{W}_2`.
         bias (bool): Whether to add :math:`\mathbf{b}`.
     """
 
@@ -41,7 +42,7 @@ class LinearPart(torch.nn.Module):
         dtype = self.root.weight.dtype
         x = prepared.x.to(dtype)
         members = fields if edges is None else fields_of_sources(fields, edges.source, x.size(0))
-        narrow = self.mean.in_channels <= self.mean.out_channels  # the mean of as few channels as possible
+        narrow = self.mean.in_channels <= self.mean.out_channels  # whichever averages fewer channels
         mean = self.mean(field_mean(x, members).to(dtype)) if narrow else field_mean(self.mean(x), members)
         out = self.root(root.to(dtype)) + mean
         if self.edge is None or prepared.edge_attr is None:

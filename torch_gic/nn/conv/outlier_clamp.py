@@ -1,4 +1,4 @@
-"""What the linear part of a convolution sees: the features themselves, with outliers clamped."""
+"""The features that all of a convolution sees: outliers clamped, and scaled to an ordinary length."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from torch_gic._checks import check_features
 from torch_gic.encoding.clamp import channel_statistics, outlier_clamp
 from torch_gic.nn.conv.running_statistics import RunningStatistics, single
 
-BOUND = 20.0  # deviations: a word that one document in four hundred has stays as it is
+MAX_DEVIATIONS = 20.0  # so a word that one document in four hundred has is not clamped
 
 
 class OutlierClamp(RunningStatistics):
-    r"""Clamps each channel to :math:`B` deviations around its mean, and scales all features to an ordinary length
+    r"""Clamps each channel to :math:`B` deviations around its mean, and scales all features by one factor
 
     .. math::
         \mathbf{x}^{\prime} = \frac{\mathrm{clamp}(r; 1, 8)}{r} \cdot
@@ -20,9 +20,10 @@ class OutlierClamp(RunningStatistics):
         r^2 = \sum_d \left( m_d^2 + s_d^2 \right),
 
     where :math:`\mathbf{m}` and :math:`\mathbf{s}` are the running mean and deviation of the channels, and :math:`r` is the
-    length of an ordinary feature vector. So the unit of the features does not matter. Unlike a normalisation, this leaves
-    one-hot classes and hidden features as they are, and keeps channels in proportion. The statistics are those of all batches
-    so far, in training too, so training and evaluation do the same. They take no gradient.
+    length of an ordinary feature vector. The factor brings this length into the range from 1 to 8, so the unit of the features
+    does not matter. Unlike a normalisation, it leaves one-hot classes and hidden features as they are, and keeps the
+    proportions between channels. The statistics are those of all batches so far, in training too. So training and evaluation
+    do the same. They get no gradient.
 
     Args:
         channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
@@ -34,7 +35,7 @@ class OutlierClamp(RunningStatistics):
           :math:`(F)`, zero for a channel that is constant
     """
 
-    def __init__(self, channels: int, bound: float = BOUND) -> None:
+    def __init__(self, channels: int, bound: float = MAX_DEVIATIONS) -> None:
         super().__init__(channels)
         self.bound = bound
 

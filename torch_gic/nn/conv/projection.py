@@ -1,4 +1,4 @@
-"""What the mixture of a layer sees: a projection of the nodes, or of edges and the nodes that they come from."""
+"""The projection: what the mixture of a layer sees of nodes, or of edges and the nodes that they come from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch_gic.nn.conv.outlier_clamp import OutlierClamp
 
 
 class Edges(NamedTuple):
-    """Edges as members of fields."""
+    """Edges as members of fields: the source and the features of each edge."""
 
     source: Tensor
     attr: Tensor
@@ -28,7 +28,7 @@ class Prepared(NamedTuple):
 
 
 class Projection(torch.nn.Module):
-    r"""Makes what the mixture sees: features in equal units, a linear map, and a normalisation
+    r"""Computes what the mixture sees: scales the features to equal units, projects and normalises them
 
     .. math::
         \mathbf{v}_j = \mathrm{norm}(\mathbf{W}_v \, \hat{\mathbf{x}}_j / \mathbf{s})
@@ -43,7 +43,7 @@ class Projection(torch.nn.Module):
     Args:
         in_channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
         hidden_channels (int): Size of :math:`\mathbf{v}`.
-        edge_dim (int, optional): Size of the features of edges. (default: :obj:`None`)
+        edge_dim (int, optional): Size of each edge feature vector. (default: :obj:`None`)
     """
 
     def __init__(self, in_channels: int, hidden_channels: int, edge_dim: int | None = None) -> None:
@@ -66,7 +66,7 @@ class Projection(torch.nn.Module):
                 module.reset_statistics()
 
     def forward(self, x: Tensor, edges: Edges | None = None) -> Prepared:
-        """Features come out in float32 for half precision."""
+        """The output for half precision is in float32."""
         x, reciprocal = self.clamp(x)
         v = self.lin((x * reciprocal).to(self.lin.weight.dtype))
         if edges is None or self.clamp_edge is None or self.lin_edge is None:

@@ -14,7 +14,7 @@ MOMENTUM = 0.1
 class RunningStatistics(torch.nn.Module):
     """Remembers the mean and the standard deviation of each channel over the nodes.
 
-    Older batches count less and less. The first batch alone decides at the start, not a mean of 0 and a deviation of 1.
+    Older batches count less and less. The first batch alone sets the initial statistics: they do not start at 0 and 1.
 
     Args:
         channels (int): Size of each feature vector, or :obj:`-1` to take it from the first input.
@@ -25,7 +25,7 @@ class RunningStatistics(torch.nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels
-        # Sums over the batches so far with falling weights: of means, of deviations, and of the weights themselves.
+        # Sums over all batches, in which older batches have less weight: of means, of deviations and of 1.
         self.register_buffer("running", torch.empty(3, max(channels, 0)))
         self.reset_statistics()
 
@@ -33,8 +33,10 @@ class RunningStatistics(torch.nn.Module):
         torch.nn.init.zeros_(self.running)
 
     def learns(self, x: Tensor) -> bool | Tensor:
-        """Whether statistics are taken of ``x``: in training, of more than one node. A tensor in a traced model that does not
-        know the number of nodes: behind a pooling."""
+        """Whether the statistics of ``x`` are to be remembered: in training, if it has more than one node.
+
+        A traced model may not know the number of nodes, such as behind a pooling. It then gets a tensor.
+        """
         if self.channels == -1:
             self._materialize(x.size(1))
         if not self.training:
@@ -46,7 +48,7 @@ class RunningStatistics(torch.nn.Module):
 
     @torch.no_grad()
     def remember(self, statistics: Tensor, learns: bool | Tensor) -> None:
-        """Takes in the mean, the deviation and 1 of each channel in a batch."""
+        """Adds the statistics of a batch: the mean, the deviation and 1 for each channel."""
         statistics = statistics.to(self.running.dtype)
         if isinstance(learns, Tensor):
             statistics = torch.where(learns, statistics, self.running)
@@ -64,5 +66,5 @@ class RunningStatistics(torch.nn.Module):
 
 
 def single(x: Tensor) -> Tensor:
-    """In float32 for half precision, whose sums and squares would overflow."""
+    """Converts half precision to float32: its sums and squares would overflow."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

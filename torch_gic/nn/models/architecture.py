@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-PRINTED = "C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)"
-DEFAULT = "C(64)-C(64)-C(64)-P-FC(64)"  # without coarsening, which cost accuracy on validation graphs
+PRINTED_ARCHITECTURE = "C(64)-P(0.25)-C(128)-P(0.25)-C(256)-P-FC(256)"
+# What makes GIC the network of the paper.
+PRINTED_SETTINGS: dict[str, Any] = {
+    "architecture": PRINTED_ARCHITECTURE,
+    "num_components": 7,
+    "num_scales": 7,
+    "add_self_loops": True,
+    "readout": "last",
+    "hidden_channels": None,
+    "root_weight": False,
+    "scale": 1.0,
+    "train_scale": False,
+    "pool_kwargs": {"affinity": "laplacian"},
+}
+DEFAULT_ARCHITECTURE = "C(64)-C(64)-C(64)-P-FC(64)"  # without coarsening, which cost accuracy on validation graphs
 
 
 class Layer(NamedTuple):
@@ -22,7 +35,7 @@ def parse_architecture(architecture: str) -> list[Layer]:
     if not isinstance(architecture, str):
         raise TypeError(f"Expected 'architecture' to be a str (got {type(architecture).__name__})")
     layers: list[Layer] = []
-    for position, token in enumerate(re.split(r"-(?![^(]*\))", architecture), start=1):  # not at a minus in brackets
+    for position, token in enumerate(re.split(r"-(?![^(]*\))", architecture), start=1):  # not inside parentheses
         where = f"layer {position} of 'architecture' {architecture!r}"
         match = re.fullmatch(r"\s*(?:(C|FC)\((\d+)\)|P(?:\((\d*\.?\d+)\))?)\s*", token)
         if match is None:
@@ -46,11 +59,11 @@ def parse_architecture(architecture: str) -> list[Layer]:
 
 
 def components_of(layers: list[Layer], num_components: int | Sequence[int]) -> list[int]:
-    """The number of components of each convolution, from one for all or one for each."""
+    """The number of components of each convolution."""
     count = sum(layer.kind == "C" for layer in layers)
     values = list(num_components) if isinstance(num_components, Sequence) else [num_components] * count
     if len(values) != count:
         raise ValueError(
-            f"Expected 'num_components' to be a number, or one for each of {count} convolutions (got {num_components})"
+            f"Expected 'num_components' to be a number, or a list of {count}, one per convolution (got {num_components})"
         )
     return values

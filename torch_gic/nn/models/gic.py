@@ -7,17 +7,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.nn import Linear, global_max_pool
-from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
+from torch_geometric.nn.resolver import activation_resolver
 from torch_geometric.typing import SparseTensor
 
 from torch_gic.fields import AnyFields
 from torch_gic.kernels.sizes import number_of_graphs
 from torch_gic.nn.aggr.gaussian_readout import GaussianReadout
-from torch_gic.nn.aggr.lenient_batch_norm import LenientBatchNorm
+from torch_gic.nn.aggr.lenient_batch_norm import make_norm
 from torch_gic.nn.conv.gic_conv import GICConv
-from torch_gic.nn.models.architecture import DEFAULT, PRINTED, components_of, parse_architecture
+from torch_gic.nn.models.architecture import DEFAULT_ARCHITECTURE, PRINTED_SETTINGS, components_of, parse_architecture
+from torch_gic.nn.models.first_graphs import first_graphs
 from torch_gic.nn.models.node_level import NodeLevel
 from torch_gic.nn.pool.vigmm_pool import VIGMMPool
 
@@ -36,8 +37,8 @@ class GIC(NodeLevel):
     A linear layer to :obj:`out_channels` follows. Without any ``P``, the network has one output per node. The default does not
     coarsen.
 
-    After each convolution, normalised features are bounded softly at 10 deviations, and so is the readout. Neither an outlying
-    feature nor a graph unlike those in training can change the output without limit.
+    After each convolution, normalised features are bounded softly at 10 deviations, and so is the readout. So no outlying
+    feature or unusual graph can change the output without limit.
 
     If nodes have no features, add some first, such as by :class:`torch_geometric.transforms.Constant` or
     :class:`~torch_geometric.transforms.OneHotDegree`.
@@ -58,7 +59,8 @@ class GIC(NodeLevel):
         act_kwargs (dict, optional): Its further arguments. (default: :obj:`None`)
         dropout (float, optional): Dropout probability before each linear layer at the end. (default: :obj:`0.0`)
         pool_kwargs (dict, optional): Further arguments of each :class:`VIGMMPool`. (default: :obj:`None`)
-        **kwargs (optional): Further arguments of each :class:`GICConv`, such as :obj:`num_scales` and :obj:`max_neighbors`.
+        **kwargs (optional): Further arguments of each :class:`GICConv`, such as :obj:`num_scales`, :obj:`max_neighbors` and
+            :obj:`edge_dim`. A network with :obj:`edge_dim` cannot coarsen.
 
     Shapes:
         - **input:** features :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`,
@@ -78,7 +80,7 @@ class GIC(NodeLevel):
         self,
         in_channels: int,
         out_channels: int,
-        architecture: str = DEFAULT,
+        architecture: str = DEFAULT_ARCHITECTURE,
         num_components: int | Sequence[int] = 5,
         readout: str = "all",
         norm: str | Callable[..., Any] | None = "batch_norm",
@@ -107,7 +109,7 @@ class GIC(NodeLevel):
         self.classifier = torch.nn.ModuleList()
         channels, read = in_channels, 0
         layers = parse_architecture(architecture)
-        # Not asked from the layers, which may be wrapped: by torch.compile, checkpointing or FSDP.
+        # Layers may be wrapped by torch.compile, checkpointing or FSDP, so their kind is kept here.
         self.convolves = [kind == "C" for kind, size in layers if kind in "CP" and size is not None]
         self.edge_dim = kwargs.get("edge_dim")
         if self.edge_dim is not None and not all(self.convolves):
@@ -125,7 +127,7 @@ class GIC(NodeLevel):
                 count = next(components)
                 # PyG marks methods abstract that layers may leave out
                 self.layers.append(GICConv(channels, int(size), count, **kwargs))  # type: ignore[abstract]
-                self.norms.append(_normalization(norm, int(size), norm_kwargs or {}))
+                self.norms.append(make_norm(norm, int(size), norm_kwargs or {}))
                 channels = int(size)
                 if reads:
                     self.readouts.append(GaussianReadout(channels, count))
@@ -143,19 +145,7 @@ class GIC(NodeLevel):
         quarter by the Laplacian, and reads out the maximum of the last level. One thing is not in the paper: batch
         normalisation stays, since stacked convolutions explode without it.
         """
-        printed: dict[str, Any] = {
-            "architecture": PRINTED,
-            "num_components": 7,
-            "num_scales": 7,
-            "add_self_loops": True,
-            "readout": "last",
-            "hidden_channels": None,
-            "root_weight": False,
-            "scale": 1.0,
-            "train_scale": False,
-            "pool_kwargs": {"affinity": "laplacian"},
-        }
-        return cls(in_channels, out_channels, **(printed | kwargs))
+        return cls(in_channels, out_channels, **(PRINTED_SETTINGS | kwargs))
 
     def reset_parameters(self) -> None:
         for module in (*self.layers, *self.norms, *self.readouts, *self.classifier):
@@ -184,12 +174,11 @@ class GIC(NodeLevel):
             batch (torch.Tensor, optional): The graph of each node. (default: all in one)
             batch_size (int, optional): The number of graphs :math:`B`, for batches that end in empty graphs.
                 (default: inferred)
-            edge_attr (torch.Tensor, optional): The features of edges, for a network with :obj:`edge_dim`.
+            edge_attr (torch.Tensor, optional): The edge features, if the network has :obj:`edge_dim`.
                 (default: :obj:`None`)
             fields (Fields, optional): The fields of the input graphs, such as :obj:`data.fields` of
                 :class:`~torch_gic.ReceptiveFields` with the settings of this network. (default: computed)
-            clusters (sequence, optional): The clusters of each coarsening, from :class:`~torch_gic.PreCoarsen`.
-                (default: computed)
+            clusters (sequence, optional): Those of each coarsening, by :class:`~torch_gic.PreCoarsen`. (default: computed)
             num_seeds (int, optional): The number of nodes to compute an output for: the first ones. Only what these outputs
                 depend on is computed. Loaders that sample put their seeds first, and have their number as
                 :obj:`data.batch_size`. Only for a network without any ``P``. (default: all)
@@ -204,13 +193,13 @@ class GIC(NodeLevel):
             batch_size = number_of_graphs(batch)
         if num_seeds is not None:
             if edge_attr is not None:
-                raise NotImplementedError("Outputs of seeds alone are not computed with 'edge_attr'; leave out 'num_seeds'")
+                raise NotImplementedError("'num_seeds' does not work with 'edge_attr'; leave out 'num_seeds'")
             return self._classify(self._convolve_seeds(x, edge_index, edge_weight, batch, fields, num_seeds))
         levels, remaining = [], iter(clusters or ())
         layers: Any = self.layers
         for layer, norm, convolves in zip(layers, self.norms, self.convolves, strict=True):
             if convolves:
-                if fields is None and layer.explain:  # each layer has a mask of its own
+                if fields is None and layer.explain:  # each layer has its own mask
                     x = layer(x, edge_index, edge_weight, batch, edge_attr=edge_attr)
                 else:  # once for all convolutions up to the next coarsening
                     fields = self._fields(layer, x, edge_index, edge_weight, batch, fields=fields)
@@ -234,7 +223,7 @@ class GIC(NodeLevel):
 
         Args:
             data (Data or iterable): A graph, a dataset or a loader.
-            num_nodes (int, optional): The number of nodes to use. The first graphs that have so many nodes in all are used.
+            num_nodes (int, optional): The number of nodes to use. The first graphs with this many nodes in all are used.
                 (default: :obj:`4096`)
             **kwargs (optional): Arguments of :meth:`GICConv.init_from_data`, such as :obj:`num_iterations`.
         """
@@ -256,25 +245,3 @@ class GIC(NodeLevel):
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.in_channels}, {self.out_channels}, {self.architecture!r})"
-
-
-def _normalization(norm: str | Callable[..., Any] | None, channels: int, kwargs: dict[str, Any]) -> torch.nn.Module:
-    if norm is None:
-        return torch.nn.Identity()
-    if isinstance(norm, str) and norm.lower().replace("_", "") == "batchnorm":
-        return LenientBatchNorm(channels, **kwargs)  # graphs may come one by one
-    return normalization_resolver(norm, channels, **kwargs)
-
-
-def first_graphs(data: Any, num_nodes: int) -> Any:
-    """The first graphs of a dataset or a loader as one batch: as many as have so many nodes. A graph alone counts as one."""
-    graphs: list[Any] = []
-    count = 0
-    for graph in [data] if isinstance(data, Data) else data:
-        graphs += graph.to_data_list() if isinstance(graph, Batch) else [graph]
-        count += int(graph.num_nodes or 0)
-        if count >= num_nodes:
-            break
-    if count == 0:
-        raise ValueError("Expected 'data' to hold at least one node (got none)")
-    return Batch.from_data_list(graphs)

@@ -52,8 +52,8 @@ class GICNet(BasicGNN):
         torch.Size([3, 3])
     """
 
-    in_channels: Any  # a tuple, too
-    supports_edge_weight = True  # type: ignore[misc]  # PyG calls them final, for its scripts
+    in_channels: Any  # an int or a tuple
+    supports_edge_weight = True  # type: ignore[misc]  # PyG declares them final, for TorchScript
     supports_edge_attr = True  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -84,7 +84,7 @@ class GICNet(BasicGNN):
             x (torch.Tensor): The node features.
             edge_index (torch.Tensor or SparseTensor): The edges.
             edge_weight (torch.Tensor, optional): Their weights, finite and non-negative. (default: ones)
-            edge_attr (torch.Tensor, optional): The features of edges, for layers with :obj:`edge_dim`. (default: :obj:`None`)
+            edge_attr (torch.Tensor, optional): The edge features, if the layers have :obj:`edge_dim`. (default: :obj:`None`)
             batch (torch.Tensor, optional): The graph of each node, for normalisations that ask for it.
             batch_size (int, optional): The number of graphs. (default: computed)
             num_sampled_nodes_per_hop (list, optional): Those of :class:`~torch_geometric.loader.NeighborLoader`. Then only
@@ -93,14 +93,12 @@ class GICNet(BasicGNN):
             num_sampled_edges_per_hop (list, optional): Not needed.
             fields (Fields, optional): The fields of the graph, or of the sample. (default: computed)
         """
-        if _is_traced(x):  # to_hetero and its like trace what a basic network does, with fields of each layer
+        if _is_traced(x):  # to_hetero traces the forward pass of BasicGNN, in which each layer computes its own fields
             return super().forward(x, edge_index, edge_weight, edge_attr, batch, batch_size, num_sampled_nodes_per_hop)
         if isinstance(self.in_channels, tuple | list) or (fields is None and self.convs[0].explain):
             return super().forward(x, edge_index, edge_weight, edge_attr, batch, batch_size, num_sampled_nodes_per_hop)
         if edge_attr is not None and num_sampled_nodes_per_hop is not None:
-            raise NotImplementedError(
-                "Layers of samples are not trimmed with 'edge_attr'; leave out num_sampled_nodes_per_hop"
-            )
+            raise NotImplementedError("Sampled layers are not trimmed with 'edge_attr'; leave out 'num_sampled_nodes_per_hop'")
         if num_sampled_nodes_per_hop is not None and fields is None:
             warnings.warn(
                 "GICNet: fields of a sample, without the edges that were not sampled, weigh nodes differently from those of"
@@ -126,7 +124,7 @@ class GICNet(BasicGNN):
         return conv.fields(x, edge_index, edge_weight) if fields is None else conv.checked(fields, x, edge_index)
 
     def _activate(self, layer: int, x: Tensor, batch: Tensor | None = None, batch_size: int | None = None) -> Tensor:
-        """Normalisation, activation and dropout behind a layer; none behind the last, unless all are joined."""
+        """Normalisation, activation and dropout after a layer. The last layer has none, unless layers are joined."""
         if layer == self.num_layers - 1 and self.jk_mode is None:
             return x
         norm = self.norms[layer]
@@ -165,10 +163,10 @@ class GICNet(BasicGNN):
         if self.training:
             raise ValueError("Expected a network in evaluation mode: call .eval() first")
         if isinstance(self.in_channels, tuple | list):
-            raise NotImplementedError("There is no inference by batches for nodes of two kinds")
+            raise NotImplementedError("There is no inference by batches for several node types")
         first: Any = self.convs[0]
         if first.edge_dim is not None:
-            raise NotImplementedError("There is no inference by batches with features of edges")
+            raise NotImplementedError("There is no inference by batches with edge features; call the network on the graph")
         if self.supports_norm_batch:
             raise NotImplementedError(
                 "There is no inference by batches with a normalisation over graphs, which sees all nodes"
@@ -199,8 +197,8 @@ class GICNet(BasicGNN):
             yield self._activate(layer, self.convs[layer](pair, None, fields=part.to(device)))
 
     def inference_per_layer(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: the edges of a batch do not say how many edges its nodes have in the whole graph."""
-        raise NotImplementedError("Take GICNet.inference, or convs[layer](x, edge_index, fields=...) with fields of your own")
+        """Raises an error: the edges of a batch do not tell how many edges its nodes have in the whole graph."""
+        raise NotImplementedError("Use GICNet.inference, or convs[layer](x, edge_index, fields=...) with fields of your own")
 
 
 def _is_traced(x: object) -> bool:
@@ -208,11 +206,11 @@ def _is_traced(x: object) -> bool:
 
 
 class _NoTrim(torch.nn.Module):
-    """In the place of PyG's trimming of edges, behind which no field would be the same."""
+    """Replaces PyG's trimming of edges, which would change the fields."""
 
     def forward(
         self, layer: int, nodes: Any, edges: Any, x: Tensor, edge_index: Tensor, value: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        if any(part is not None for part in (nodes if isinstance(nodes, tuple) else (nodes,))):  # of sources and targets
-            raise NotImplementedError("Layers of samples are not trimmed between two sets of nodes, nor when explained")
+        if any(part is not None for part in (nodes if isinstance(nodes, tuple) else (nodes,))):  # a tuple: sources and targets
+            raise NotImplementedError("Sampled layers are not trimmed between two sets of nodes, nor when explained")
         return x, edge_index, value

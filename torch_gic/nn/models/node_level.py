@@ -1,4 +1,4 @@
-"""Outputs of nodes of large graphs: of some of them, or of all in parts."""
+"""Outputs for nodes of large graphs: for seed nodes, or for all nodes in batches."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch_geometric.typing import SparseTensor
 from torch_gic._checks import check_at_least
 from torch_gic.encoding.normalize import soft_bound
 from torch_gic.fields import AnyFields, Fields, split_fields, trim_fields
-from torch_gic.nn.aggr.gaussian_readout import BOUND
+from torch_gic.nn.aggr.gaussian_readout import MAX_DEVIATIONS
 
 
 class NodeLevel(torch.nn.Module):
-    """The steps of the network after its convolutions, and what it can do beside its forward pass without any ``P``."""
+    """The parts of the network that compute outputs for nodes. It must not have any ``P``."""
 
     layers: torch.nn.ModuleList
     norms: torch.nn.ModuleList
@@ -24,6 +24,7 @@ class NodeLevel(torch.nn.Module):
     act: torch.nn.Module
     dropout: float
     graph_level: bool
+    edge_dim: int | None
 
     def _convolve_seeds(
         self,
@@ -72,6 +73,8 @@ class NodeLevel(torch.nn.Module):
             batch_size (int, optional): The number of nodes at a time. (default: :obj:`4096`)
         """
         self._check_node_level("inference")
+        if self.edge_dim is not None:
+            raise NotImplementedError("There is no inference by batches with edge features; call the network on the graph")
         check_at_least(batch_size, "batch_size", 1)
         device, training = next(self.parameters()).device, self.training
         self.eval()
@@ -90,17 +93,17 @@ class NodeLevel(torch.nn.Module):
 
     def _check_node_level(self, name: str) -> None:
         if self.graph_level:  # an architecture that coarsens ends in a P too
-            raise ValueError(f"Expected {name} of a network without any P, which has outputs for nodes (got {self!r})")
+            raise ValueError(f"Expected a network without any P, which has outputs for nodes, for {name!r} (got {self!r})")
 
     @staticmethod
     def _fields(layer: Any, x: Tensor, edge_index: Any, *graph: Any, fields: Any) -> Fields:
-        """Those of a convolution, which all of the same graph share."""
+        """The fields of a convolution. All convolutions on the same graph share them."""
         return layer.fields(x, edge_index, *graph) if fields is None else layer.checked(fields, x, edge_index)
 
     def _activate(self, norm: torch.nn.Module, x: Tensor) -> Tensor:
         if isinstance(norm, torch.nn.Identity):
             return self.act(x)
-        return self.act(soft_bound(norm(x), BOUND))
+        return self.act(soft_bound(norm(x), MAX_DEVIATIONS))
 
     def _classify(self, x: Tensor) -> Tensor:
         for linear in self.classifier[:-1]:
