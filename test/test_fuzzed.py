@@ -181,7 +181,7 @@ def test_the_fuzzer_sees_what_is_wrong(tmp_path, monkeypatch):
     script = tmp_path / "fuzz.py"
     folder = Path(__file__).parent
     script.write_text((folder / "fuzz.py").read_text())
-    for name in ("properties.py", "conftest.py"):
+    for name in ("properties.py", "conftest.py", "copied_package.py"):
         (tmp_path / name).write_text((folder / name).read_text())
     monkeypatch.setattr(fuzz, "__file__", str(script))
     monkeypatch.setattr(fuzz, "SILENCE", 10)

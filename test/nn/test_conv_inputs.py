@@ -78,7 +78,7 @@ def fields_of(member, node, weight=1.0):
         (TypeError, "'x' to be a tensor.*list", {"x": [[1.0] * 5] * 12}),
         (TypeError, "'edge_weight' to be a tensor.*float", {"edge_weight": 2.0}),
         (ValueError, "'edge_index' to hold nodes", {"x": torch.randn(3, 5)}),
-        (ValueError, r"'edge_weight' to have shape .*60, 1\]\); take .squeeze", {"edge_weight": torch.ones(60, 1)}),
+        (ValueError, r"'edge_weight' to have shape .*60, 1\]\); .squeeze", {"edge_weight": torch.ones(60, 1)}),
         (ValueError, "'edge_weight' to be non-negative", {"edge_weight": -torch.ones(60)}),
         (ValueError, r"'batch' to have shape \[12\]", {"batch": torch.zeros(3, dtype=torch.long)}),
         (TypeError, "'batch' to be a tensor.*tuple", {"batch": fields_of(0, 0)}),  # fields in its place

@@ -174,7 +174,7 @@ def test_what_cannot_be_explained_says_so():
         with pytest.raises(ValueError, match=r"the \d+ edges that are explained .got \d+, others.; edges behind a pooling"):
             conv(x, other)
     conv._edge_mask = None
-    with pytest.raises(NotImplementedError, match="no messages to replace, as GraphMaskExplainer does"):
+    with pytest.raises(NotImplementedError, match="no messages that GraphMaskExplainer could replace"):
         conv(data.x, data.edge_index)
 
 
