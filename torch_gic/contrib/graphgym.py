@@ -35,12 +35,12 @@ def _settings() -> dict[str, Any]:
         "num_scales": cfg.gic.num_scales,
         "hidden_channels": cfg.gic.hidden_channels or None,  # a configuration keeps the types of its values: 0 for None
         "max_neighbors": cfg.gic.max_neighbors or None,
-        "edge_dim": cfg.gic.edge_dim or None,  # cfg.dataset.edge_dim is 128 for a data set without features of edges, too
+        "edge_dim": cfg.gic.edge_dim or None,  # cfg.dataset.edge_dim is never 0
     }
 
 
 def _edge_attr(batch: Any) -> Tensor | None:
-    """The features of edges, if ``cfg.gic.edge_dim`` asks for them: any data set may have some."""
+    """The edge features, if ``cfg.gic.edge_dim`` asks for them. Any data set may have some."""
     return batch.edge_attr if cfg.gic.edge_dim else None
 
 
