@@ -42,7 +42,8 @@ struct Limits {
     double square = 0;
     for (int64_t c = 0; c < channels; ++c) {
       const bool fresh = weight[c] == 0;  // before any batch: mean 0 and deviation 1
-      const double m = fresh ? 0 : mean[c] / weight[c], s = fresh ? 1 : deviation[c] / weight[c];
+      const double m = fresh ? 0 : static_cast<double>(mean[c]) / weight[c],
+                   s = fresh ? 1 : static_cast<double>(deviation[c]) / weight[c];
       lower[c] = static_cast<T>(m - bound * s);
       upper[c] = static_cast<T>(m + bound * s);
       square += m * m + s * s;

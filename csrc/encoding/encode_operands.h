@@ -14,6 +14,14 @@
 
 namespace torch_gic {
 
+// A deviation that is NaN makes the output NaN. One that is not positive would pass unseen.
+template <typename T>
+void check_positive(const Tensor& sigma) {
+  const T *values = sigma.const_data_ptr<T>(), *end = values + sigma.numel();
+  const T* wrong = std::find_if(values, end, [](T value) { return value <= 0; });
+  STD_TORCH_CHECK(wrong == end, "Expected 'sigma' to be positive (got ", *wrong, ")");
+}
+
 // The checked operands. Values of fields were checked when the fields were made.
 struct EncodeOperands {
   Tensor x, mu, sigma, log_pi, weight, member, rowptr;
@@ -44,6 +52,7 @@ struct EncodeOperands {
     check_size(x, "x", 1, channels);
     for (int64_t dim = 0; dim < 3; ++dim) check_size(sigma, "sigma", dim, mu.size(dim));
     for (int64_t dim = 0; dim < 2; ++dim) check_size(log_pi, "log_pi", dim, mu.size(dim));
+    dtype == torch::headeronly::ScalarType::Float ? check_positive<float>(sigma) : check_positive<double>(sigma);
     check_size(weight, "weight", 0, member.size(0));
     check_size(weight, "weight", 1, scales);
     STD_TORCH_CHECK(components >= 1, "Expected 'mu' to hold at least one component per scale");

@@ -4,6 +4,8 @@ import pytest
 import torch
 from test_gaussian_encode import backward, forward, needs_kernel, operands
 
+from torch_gic.kernels.library import REFERENCES
+
 
 @needs_kernel
 @pytest.mark.parametrize(
@@ -41,3 +43,20 @@ def test_bad_gradients():
         forward(x, mu[:, :0], sigma[:, :0], log_pi[:, :0], *entries)
     with pytest.raises(RuntimeError, match=r"'mass' to have size 7 in dimension 0 .got 6"):
         backward(encoding, mass, encoding, mass[:6], *inputs)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_deviations_that_are_not_positive(value):
+    """In the backward pass, the kernel gave numbers and the reference NaN."""
+    x, mu, sigma, log_pi, *entries = operands()
+    encoding, mass = forward(x, mu, sigma, log_pi, *entries)
+    wrong = sigma.clone()
+    wrong[0, 1, 2] = value
+    inputs = x, mu, wrong, log_pi, *entries
+    for name, arguments in (
+        ("gaussian_encode", inputs),
+        ("gaussian_encode_backward", (encoding, mass, encoding, mass, *inputs)),
+    ):
+        for call in (getattr(torch.ops.torch_gic, name), REFERENCES[name]):
+            with pytest.raises((RuntimeError, ValueError), match=f"'sigma' to be positive .got {value:.0f}"):
+                call(*arguments)

@@ -167,3 +167,12 @@ def test_kernels_equal_their_references(dtype):
         back = ops.outlier_clamp_backward(grad, x, running, bound), reference_backward(grad, x, running, bound)
         torch.testing.assert_close(*back, rtol=tolerance, atol=tolerance)
     torch.library.opcheck(ops.outlier_clamp, (x.requires_grad_(), running, 2.0))
+
+
+def test_limits_are_those_of_exact_division():
+    """The kernel divided statistics in the type of the features, the reference in float64: limits differed by rounding."""
+    generator = torch.Generator().manual_seed(0)
+    x = 1e4 * torch.randn(64, 200, generator=generator)
+    running = torch.rand(3, 200, generator=generator) + 0.1
+    kernel, expected = torch.ops.torch_gic.outlier_clamp(x, running, 0.7), reference(x, running, 0.7)
+    assert all(torch.equal(a, b) for a, b in zip(kernel, expected, strict=True))

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_gic.encoding.posterior import component_distance, component_posterior, responsibilities
 from torch_gic.fields.fields import Fields
 from torch_gic.kernels.library import OPS, is_transformed, register_reference
-from torch_gic.kernels.operands import row_of_entries
+from torch_gic.kernels.operands import can_look, check_values, row_of_entries
 
 OPERANDS = "Tensor x, Tensor mu, Tensor sigma, Tensor log_pi, Tensor weight, Tensor member, Tensor rowptr"
 OPS.define(f"gaussian_encode({OPERANDS}) -> (Tensor, Tensor)")
@@ -68,6 +68,7 @@ def reference(
     x: Tensor, mu: Tensor, sigma: Tensor, log_pi: Tensor, weight: Tensor, member: Tensor, rowptr: Tensor
 ) -> tuple[Tensor, Tensor]:
     """One component of one scale after the other; with the gradients, the masses ``sum aQ`` and ``sum Q`` of each field."""
+    _check_deviations(sigma)
     node, num_nodes = row_of_entries(rowptr, member.numel()), rowptr.numel() - 1
     encodings, masses = [], []
     for k, c in _pairs(mu):
@@ -108,6 +109,7 @@ def reference_backward(
 
     The features of a first layer and the fields mostly need no gradient. Then the result is an empty tensor.
     """
+    _check_deviations(sigma)
     node = row_of_entries(rowptr, member.numel())
     to_x, to_mu, to_sigma, to_pi, to_weight = (torch.zeros_like(value) for value in (x, mu, sigma, log_pi, weight))
     for k in range(mu.size(0)):
@@ -144,6 +146,12 @@ def reference_backward(
     return (
         to_x if x_needs_grad else x.new_empty(0), to_mu, to_sigma, to_pi, to_weight if weight_needs_grad else x.new_empty(0)
     )  # fmt: skip
+
+
+def _check_deviations(sigma: Tensor) -> None:
+    """A deviation that is NaN makes the output NaN. One that is not positive would pass unseen."""
+    if can_look(sigma):
+        check_values(("sigma", sigma, ~(sigma <= 0), "be positive"))
 
 
 def _pairs(mu: Tensor) -> list[tuple[int, int]]:
