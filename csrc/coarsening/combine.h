@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "coarsening/loop.h"
 #include "common/large_pages.h"
 
 namespace torch_gic {
@@ -30,16 +29,15 @@ class Combiner {
   int64_t unsorted(Link* links, int64_t count) {
     if (place_.empty()) place_.resize(num_clusters_);
     int64_t kept = 0;
-    for (int64_t i = 0; i < count; ++i) {  // without branches: whether a cluster was there before is hard to foresee
-      if (i + kAhead < count) __builtin_prefetch(&place_[links[i + kAhead].first], 1);
+    for (int64_t i = 0; i < count; ++i) {
       const Link link = links[i];
       int32_t& place = place_[link.first];  // of an earlier call, unless that link says otherwise
-      const int64_t at = place < kept ? place : kept;
-      const bool again = (at < kept) & (links[at].first == link.first);
-      const double sum = again ? links[at].second : 0;
-      place = static_cast<int32_t>(again ? at : kept);
-      links[place] = {link.first, sum + link.second};
-      kept += !again;
+      if (place < kept && links[place].first == link.first) {
+        links[place].second += link.second;
+      } else {
+        place = static_cast<int32_t>(kept);
+        links[kept++] = link;
+      }
     }
     return kept;
   }

@@ -42,17 +42,6 @@ struct Graph {
       if (j != i) visit(j, weight[e]);
     }
   }
-
-  // The same where the rows are visited in their order, for visits that read data[j].
-  template <typename Data, typename Visit>
-  void each_neighbor(int64_t i, const Data* data, const Visit& visit) const {
-    const int64_t last = rowptr[end];
-    for (int64_t e = rowptr[begin + i]; e < rowptr[begin + i + 1]; ++e) {
-      if (e + kAhead < last) __builtin_prefetch(&data[col[e + kAhead] - begin]);
-      const int64_t j = col[e] - begin;
-      if (j != i) visit(j, weight[e]);
-    }
-  }
 };
 
 // The weight of each node: its influence, times its degree on request; a node without an edge has the mean weight of

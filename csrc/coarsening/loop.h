@@ -10,8 +10,6 @@
 
 namespace torch_gic {
 
-constexpr int64_t kAhead = 16;  // how far ahead of its use memory is asked for that is read at random
-
 // Hands out blocks of 0 .. size - 1 to whoever asks next.
 class Blocks {
  public:

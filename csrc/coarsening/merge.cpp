@@ -1,61 +1,66 @@
 #include "coarsening/merge.h"
 
+#include <limits>
 #include <numeric>
 #include <tuple>
 
 namespace torch_gic {
-int64_t Merger::change(int64_t a, int64_t e) const {
-  const auto [b, link] = level_.links[e];
-  const Level::Cluster &own = level_.clusters[a], &other = level_.clusters[b];
-  if (settings_.max_size > 0 && level_.count[a] + level_.count[b] > settings_.max_size) return kNever;
-  // Symmetric in both, so that the best pair of all prefers each other.
-  const double apart = own.ratio + other.ratio;
-  const double together = (own.cut + other.cut - 2 * link) / (own.mass + other.mass);
-  return on_grid(together - apart);
+namespace {
+
+constexpr int64_t kAhead = 16;  // links ahead of which memory is asked for
+
+}  // namespace
+
+void Merger::sum_row(Level& level, int64_t r) const {
+  Cluster& cluster = level.clusters[r];
+  cluster.cut = 0;
+  for (int64_t e = level.start[r]; e < level.end[r]; ++e) cluster.cut += level.links[e].second;
+  cluster.ratio = cluster.cut / cluster.mass;
 }
 
-Merger::Preference Merger::prefer(int64_t a, int64_t e, int64_t change) const {
-  const int32_t b = level_.links[e].first;
-  const int64_t one = level_.clusters[a].key, other = level_.clusters[b].key;
-  return {b, change, mix((std::min(one, other) << 32) + std::max(one, other))};
+void Merger::set_first_level(const Graph& graph) {
+  const int64_t size = graph.size(), base = graph.rowptr[graph.begin];
+  level_.clusters.resize(size);
+  level_.count.assign(size, 1);
+  level_.start.resize(size);
+  level_.end.resize(size);
+  level_.links.resize(graph.rowptr[graph.end] - base);
+  for_each(loop_, size, [&](int64_t r) {
+    int64_t end = level_.start[r] = graph.rowptr[graph.begin + r] - base;
+    graph.each_neighbor(r, [&](int64_t c, double weight) { level_.links[end++] = {static_cast<int32_t>(c), weight}; });
+    level_.end[r] = end;
+    level_.clusters[r] = {0, graph.node_weight[graph.begin + r], 0, graph.rank[graph.begin + r]};
+    sum_row(level_, r);
+  });
 }
 
-// The best of all clusters around a cluster. If neither it nor the last best has changed, only those that have can be
-// better.
-void Merger::prefer(int64_t a, std::vector<int64_t>& changes) {
-  const int64_t begin = level_.start[a], end = level_.end[a], last = level_.end.back();
-  Preference& best = preference_[a];
-  if (!level_.changed[a] && best.partner != kUnknown) {
-    for (int64_t e = begin; e < end; ++e) {
-      if (!level_.changed[level_.links[e].first]) continue;
-      const int64_t found = change(a, e);
-      if (found < kNever && found <= best.change) best = std::min(best, prefer(a, e, found));
-    }
-    return;
-  }
-  changes.resize(end - begin);
-  int64_t lowest = kNever;
-  for (int64_t e = begin; e < end; ++e) {  // without branches, as these are hard to foresee
+void Merger::prefer(int64_t a) {
+  const Cluster& own = level_.clusters[a];
+  const int64_t last = level_.end.back();
+  Preference best{-1, 0, 0};
+  for (int64_t e = level_.start[a]; e < level_.end[a]; ++e) {
+    const auto [b, link] = level_.links[e];
     if (e + kAhead < last) __builtin_prefetch(&level_.clusters[level_.links[e + kAhead].first]);
-    changes[e - begin] = change(a, e);
-    lowest = std::min(lowest, changes[e - begin]);
+    const Cluster& other = level_.clusters[b];
+    if (settings_.max_size > 0 && level_.count[a] + level_.count[b] > settings_.max_size) continue;
+    // Symmetric in both, so that the best pair of all prefers each other.
+    const double apart = own.ratio + other.ratio;
+    const double together = (own.cut + other.cut - 2 * link) / (own.mass + other.mass);
+    const int64_t change = on_grid(together - apart);
+    if (best.asks() && change > best.change) continue;
+    const int64_t tie = mix((std::min(own.key, other.key) << 32) + std::max(own.key, other.key));
+    const Preference found{b, change, tie};
+    if (!best.asks() || found < best) best = found;
   }
-  best = {kNobody, kNever, kNever};
-  for (int64_t e = begin; lowest < kNever && e < end; ++e) {
-    if (changes[e - begin] == lowest) best = std::min(best, prefer(a, e, lowest));
-  }
+  preference_[a] = best;
 }
 
 // Sets the cluster that each cluster joins in this round, itself if it joins none. False if none prefers another.
 bool Merger::join(int64_t excess, int64_t round) {
   const int64_t size = level_.size();
-  const LargeVector<Level::Cluster>& clusters = level_.clusters;
-  loop_(size, [&](Blocks& blocks) {
-    std::vector<int64_t> changes;
-    for (int64_t a, last; blocks.next(a, last);) {
-      for (; a < last; ++a) prefer(a, changes);
-    }
-  });
+  const LargeVector<Cluster>& clusters = level_.clusters;
+  preference_.resize(size);
+  for_each(loop_, size, [&](int64_t a) { prefer(a); });
   if (std::none_of(preference_.begin(), preference_.end(), [](const Preference& p) { return p.asks(); })) return false;
   keeps_.resize(size);
   stays_.resize(size);
@@ -117,14 +122,14 @@ void Merger::accept(int64_t excess) {
 // Without links, the second lightest cluster joins the lightest, the fourth the third, and so on. With a max_size, the
 // smallest come first: if those two do not fit, no others do.
 void Merger::pair_up(int64_t excess) {
-  const LargeVector<Level::Cluster>& clusters = level_.clusters;
-  LargeVector<int32_t>& order = joining_;
+  const LargeVector<Cluster>& clusters = level_.clusters;
+  std::vector<int32_t>& order = joining_;
   order.resize(level_.size());
   target_.resize(level_.size());
   std::iota(order.begin(), order.end(), 0);
   std::iota(target_.begin(), target_.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    const Level::Cluster &one = clusters[a], &two = clusters[b];
+    const Cluster &one = clusters[a], &two = clusters[b];
     if (settings_.max_size == 0) return std::tie(one.mass, one.key) < std::tie(two.mass, two.key);
     return std::tie(level_.count[a], one.key) < std::tie(level_.count[b], two.key);
   });
@@ -134,29 +139,55 @@ void Merger::pair_up(int64_t excess) {
   }
 }
 
-// The next level, in which cluster a has become part of the cluster that label[a] says.
-void Merger::contract(int32_t size) {
-  contract_(level_, label_, size, loop_, next_);
-  next_preference_.resize(size);
-  for_each(loop_, size, [&](int64_t r) {
-    if (next_.changed[r]) return;
-    Preference preference = preference_[contract_.only_member(r)];
-    if (preference.asks()) {
-      const int32_t partner = number_of(label_[preference.partner]);
-      preference.partner = next_.changed[partner] ? kUnknown : partner;
+// The next level, in which cluster a has become part of cluster label[a].
+void Merger::contract(int64_t size) {
+  next_.clusters.assign(size, {0, 0, 0, std::numeric_limits<int64_t>::max()});
+  next_.count.assign(size, 0);
+  next_.start.assign(size + 1, 0);
+  next_.end.resize(size);
+  begin_.assign(size + 1, 0);
+  for (int64_t a = 0; a < level_.size(); ++a) {
+    const Cluster& part = level_.clusters[a];
+    Cluster& whole = next_.clusters[label_[a]];
+    whole.key = std::min(whole.key, part.key);
+    whole.mass += part.mass;
+    next_.count[label_[a]] += level_.count[a];
+    ++begin_[label_[a] + 1];
+    next_.start[label_[a] + 1] += level_.end[a] - level_.start[a];
+  }
+  std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+  std::partial_sum(next_.start.begin(), next_.start.end(), next_.start.begin());
+  member_.resize(level_.size());
+  place_.assign(begin_.begin(), begin_.end() - 1);
+  for (int64_t a = 0; a < level_.size(); ++a) member_[place_[label_[a]]++] = static_cast<int32_t>(a);
+
+  next_.links.resize(next_.start.back());
+  loop_(size, [&](Blocks& blocks) {
+    Combiner combine(size);
+    for (int64_t r, last; blocks.next(r, last);) {
+      for (; r < last; ++r) {
+        Link* row = next_.links.data() + next_.start[r];
+        int64_t count = 0;
+        for (int64_t m = begin_[r]; m < begin_[r + 1]; ++m) {
+          for (int64_t e = level_.start[member_[m]]; e < level_.end[member_[m]]; ++e) {
+            const int32_t c = label_[level_.links[e].first];
+            if (c != r) row[count++] = {c, level_.links[e].second};
+          }
+        }
+        next_.end[r] = next_.start[r] + combine(row, count);
+        sum_row(next_, r);
+      }
     }
-    next_preference_[r] = preference;
   });
-  std::swap(preference_, next_preference_);
   std::swap(level_, next_);
 }
 
 // The clusters that are left in the order of their keys; if they are too many, only the largest.
 void Merger::number(int64_t num_clusters, int64_t num_nodes, int32_t* cluster) {
-  LargeVector<int32_t>& order = joining_;
+  std::vector<int32_t>& order = joining_;
   order.resize(level_.size());
   std::iota(order.begin(), order.end(), 0);
-  const LargeVector<Level::Cluster>& clusters = level_.clusters;
+  const LargeVector<Cluster>& clusters = level_.clusters;
   if (level_.size() > num_clusters) {
     std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
       return std::tie(level_.count[b], clusters[a].key) < std::tie(level_.count[a], clusters[b].key);
@@ -170,8 +201,7 @@ void Merger::number(int64_t num_clusters, int64_t num_nodes, int32_t* cluster) {
 }
 
 void Merger::operator()(const Graph& graph, int64_t num_clusters, int32_t* cluster) {
-  level_.set(graph, loop_);
-  preference_.resize(graph.size());
+  set_first_level(graph);
   of_.resize(graph.size());
   std::iota(of_.begin(), of_.end(), 0);
   for (int64_t round = 0; level_.size() > num_clusters; ++round) {
@@ -179,14 +209,12 @@ void Merger::operator()(const Graph& graph, int64_t num_clusters, int32_t* clust
     if (!join(excess, round)) pair_up(excess);
     label_.resize(level_.size());
     int32_t size = 0;
-    for (int64_t a = 0; a < level_.size(); ++a) {
-      if (target_[a] == a) label_[a] = size++;
-    }
+    for (int64_t a = 0; a < level_.size(); ++a) label_[a] = target_[a] == a ? size++ : -1;
     if (size == level_.size()) break;  // no two fit; of a graph that is not symmetric, no two agree
     for (int64_t a = 0; a < level_.size(); ++a) {
-      if (target_[a] != a) label_[a] = ~label_[target_[a]];
+      if (target_[a] != a) label_[a] = label_[target_[a]];
     }
-    for_each(loop_, graph.size(), [&](int64_t i) { of_[i] = number_of(label_[of_[i]]); });
+    for_each(loop_, graph.size(), [&](int64_t i) { of_[i] = label_[of_[i]]; });
     contract(size);
   }
   number(num_clusters, graph.size(), cluster);

@@ -1,9 +1,8 @@
 // Stage 3 of coarsening, merging: see torch_gic/coarsening/merge.py, whose results these are. No torch headers.
 #pragma once
 
-#include <limits>
-
-#include "coarsening/level.h"
+#include "coarsening/graph.h"
+#include "common/large_pages.h"
 
 namespace torch_gic {
 
@@ -21,12 +20,15 @@ class Merger {
   void operator()(const Graph& graph, int64_t num_clusters, int32_t* cluster);
 
  private:
-  static constexpr int32_t kNobody = -1, kUnknown = -2;
-  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  // A cluster of a round: its cut, its weight and their quotient; the lowest rank of its nodes.
+  struct alignas(32) Cluster {
+    double cut, mass, ratio;
+    int64_t key;
+  };
 
   // Whom a cluster prefers, and how good that is: lower is better.
   struct Preference {
-    int32_t partner;  // or kNobody, or kUnknown
+    int32_t partner;  // -1: nobody
     int64_t change, tie;
 
     bool asks() const { return partner >= 0; }
@@ -35,24 +37,34 @@ class Merger {
     }
   };
 
-  int64_t change(int64_t a, int64_t e) const;
-  Preference prefer(int64_t a, int64_t e, int64_t change) const;
-  void prefer(int64_t a, std::vector<int64_t>& changes);
+  // The clusters of a round, and the links between them: a row of each, with gaps behind the rows, sorted by the other
+  // end.
+  struct Level {
+    LargeVector<Cluster> clusters;
+    std::vector<int64_t> count;       // of the nodes of each cluster
+    std::vector<int64_t> start, end;  // of each row
+    std::vector<Link> links;
+
+    int64_t size() const { return static_cast<int64_t>(clusters.size()); }
+  };
+
+  void set_first_level(const Graph& graph);
+  void prefer(int64_t a);
   bool join(int64_t excess, int64_t round);
   void accept(int64_t excess);
   void pair_up(int64_t excess);
-  void contract(int32_t size);
+  void contract(int64_t size);
+  void sum_row(Level& level, int64_t r) const;
   void number(int64_t num_clusters, int64_t num_nodes, int32_t* cluster);
 
   const MergeSettings settings_;
   const Loop& loop_;
   Level level_, next_;
-  Contraction contract_;
-  LargeVector<Preference> preference_, next_preference_;
-  LargeVector<int8_t> keeps_, stays_;
-  LargeVector<int32_t> target_, label_, of_;
-  LargeVector<int32_t> joining_;
-  std::vector<int64_t> place_;
+  std::vector<Preference> preference_;
+  std::vector<int8_t> keeps_, stays_;
+  std::vector<int32_t> target_, label_, of_;
+  std::vector<int32_t> joining_, member_;
+  std::vector<int64_t> place_, begin_;
 };
 
 }  // namespace torch_gic

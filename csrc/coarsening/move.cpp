@@ -9,17 +9,23 @@ constexpr int8_t kBeside = 1, kInside = 2;  // a cluster that has changed: with 
 
 }  // namespace
 
+void Mover::link_own(int64_t i) {
+  own_[i] = 0;
+  graph_->each_neighbor(i, [&](int64_t j, double weight) {
+    if (cluster_[j] == cluster_[i]) own_[i] += weight;
+  });
+}
+
 // Cut and weight of the clusters, and the links of each node to its own: of what the last iteration has changed. All
 // sums run over the nodes in their order, so that it does not matter when they were taken.
 void Mover::measure() {
   const int64_t size = graph_->size();
-  for_each(loop_, size, [&](int64_t i) {
-    const int32_t c = cluster_[i];
-    if (!touched_[i] || !changed_[c]) return;  // elsewhere nobody has come or gone
-    touched_[i] = 0;
-    own_[i] = 0;
-    graph_->each_neighbor(i, cluster_, [&](int64_t j, double weight) { own_[i] += cluster_[j] == c ? weight : 0; });
-  });
+  for (const int32_t i : moved_) {
+    link_own(i);
+    graph_->each_neighbor(i, [&](int64_t j, double) {
+      if (changed_[cluster_[j]]) link_own(j);  // elsewhere nobody has come or gone
+    });
+  }
   for (size_t c = 0; c < clusters_.size(); ++c) {
     if (changed_[c]) clusters_[c] = {0, 0, 0};
   }
@@ -44,7 +50,7 @@ Mover::Wish Mover::wish_of(int64_t i, std::vector<Link>& links, Combiner& combin
   if (anew) wish = {0, -1, 0};
   if (!(origin.mass - w > settings_.rounding * origin.mass)) return wish;
   links.clear();
-  graph_->each_neighbor(i, cluster_, [&](int64_t j, double weight) {
+  graph_->each_neighbor(i, [&](int64_t j, double weight) {
     if (!anew && !(stale_[j] & kInside)) return;
     const int32_t b = cluster_[j];
     if (b == a) return;
@@ -57,8 +63,7 @@ Mover::Wish Mover::wish_of(int64_t i, std::vector<Link>& links, Combiner& combin
     const auto [b, link] = links[k];
     const Cluster& to = clusters_[b];
     const int64_t change = on_grid(leaving + (to.cut + d - 2 * link) / (to.mass + w) - to.ratio);
-    const bool better = change < wish.change || (change == wish.change && b < wish.to);
-    wish = better ? Wish{change, b, link} : wish;
+    if (change < wish.change || (change == wish.change && b < wish.to)) wish = {change, b, link};
   }
   return wish;
 }
@@ -133,9 +138,11 @@ void Mover::operator()(const Graph& graph, int64_t num_clusters, int32_t* cluste
   clusters_.resize(num_clusters);
   changed_.assign(num_clusters, 1);
   stale_.assign(size, kInside);
-  touched_.assign(size, 1);
-  for_each(loop_, size,
-           [&](int64_t i) { graph.each_neighbor(i, [&](int64_t, double weight) { degree_[i] += weight; }); });
+  moved_.clear();
+  for_each(loop_, size, [&](int64_t i) {
+    graph.each_neighbor(i, [&](int64_t, double weight) { degree_[i] += weight; });
+    link_own(i);
+  });
   for (int64_t t = 0; t < settings_.num_iterations; ++t) {
     measure();
     if (t > 0) {
@@ -162,10 +169,6 @@ void Mover::operator()(const Graph& graph, int64_t num_clusters, int32_t* cluste
     if (wishing_.empty()) return;
     serve();
     if (moved_.empty()) return;  // nothing will change any more
-    for (const int32_t i : moved_) {
-      touched_[i] = 1;
-      graph.each_neighbor(i, [&](int64_t j, double) { touched_[j] = 1; });
-    }
   }
 }
 

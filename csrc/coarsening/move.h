@@ -33,6 +33,7 @@ class Mover {
   };
 
   void measure();
+  void link_own(int64_t i);
   Wish wish_of(int64_t i, std::vector<Link>& links, Combiner& combine) const;
   bool before(int32_t i, int32_t j) const;
   void serve();
@@ -44,14 +45,12 @@ class Mover {
   const Loop& loop_;
   const Graph* graph_ = nullptr;
   int32_t* cluster_ = nullptr;
-  LargeVector<double> degree_, own_;
-  LargeVector<Wish> wish_;
+  std::vector<double> degree_, own_;
+  std::vector<Wish> wish_;
   LargeVector<Cluster> clusters_;
-  std::vector<int32_t> moved_, wishing_, group_;  // nodes
-  LargeVector<int32_t> best_;                     // node of each cluster
-  LargeVector<int8_t> changed_;                   // clusters whose cut or weight another iteration has changed
-  LargeVector<int8_t> touched_;                   // nodes whose links to their own cluster may have changed since
-  LargeVector<int8_t> stale_;                     // nodes that have to wish again
+  std::vector<int32_t> moved_, wishing_, best_, group_;  // nodes
+  std::vector<int8_t> changed_;                          // clusters whose cut or weight another iteration has changed
+  std::vector<int8_t> stale_;                            // nodes that have to wish again
 };
 
 }  // namespace torch_gic

@@ -49,7 +49,7 @@ class Selector {
   const Loop& loop_;
   Merger merge_;
   Mover move_;
-  LargeVector<int32_t> of_;
+  std::vector<int32_t> of_;
 };
 
 }  // namespace torch_gic

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <new>
-#include <utility>
 #include <vector>
 
 #ifdef __linux__
@@ -36,17 +34,5 @@ struct LargePages : std::allocator<T> {
 
 template <typename T>
 using LargeVector = std::vector<T, LargePages<T>>;
-
-// For vectors that are written before they are read: a new size costs nothing.
-template <typename T>
-struct Unwritten : LargePages<T> {
-  template <typename U, typename... Arguments>
-  void construct(U* at, Arguments&&... arguments) {
-    if constexpr (sizeof...(Arguments) > 0) ::new (static_cast<void*>(at)) U(std::forward<Arguments>(arguments)...);
-  }
-};
-
-template <typename T>
-using UnwrittenVector = std::vector<T, Unwritten<T>>;
 
 }  // namespace torch_gic

@@ -79,7 +79,6 @@ def merge_clusters(
     cluster, alive = nodes, torch.ones_like(rank, dtype=torch.bool)
     # The lowest rank of the members of each cluster, their weight and their number.
     key, mass, size = rank, node_weight, torch.ones_like(rank)
-    cut, changed = torch.zeros_like(mass), alive
     number, before = 0, None
     while True:
         excess = total_in(alive.long(), of_node, num_graphs) - offset.diff()
@@ -88,13 +87,11 @@ def merge_clusters(
             if left == 0 or left == before:
                 break
             before = left
-        # Only of clusters that others have joined: so what two clusters are to each other stays the same number.
-        cut = torch.where(changed, total_in(torch.where(there, link, 0.0), row, num_nodes), cut)
+        cut = total_in(torch.where(there, link, 0.0), row, num_nodes)
         fits = there & (size[row] + size[col] <= max_size) if max_size > 0 else there
         target = _join(row, col, link, fits, cut, mass, size, key, of_node, excess, number, max_size, rounding)
         target = _pair_up(target, alive, row, fits, mass, size, key, of_node, excess, max_size)
         cluster = target[cluster]
-        changed = total_in((target != nodes).long(), target, num_nodes) > 0
         mass, size = (total_in(torch.where(alive, value, 0), target, num_nodes) for value in (mass, size))
         key = torch.full_like(key, LAST).scatter_reduce(0, target, torch.where(alive, key, LAST), "amin")
         alive = alive & (target == nodes)
