@@ -10,7 +10,7 @@ from torch_geometric.nn import ChebConv, GCNConv, Linear
 from torch_geometric.utils import cumsum
 
 from torch_gic import GIC, VIGMMPool
-from torch_gic.nn.models.architecture import PRINTED as ARCHITECTURE
+from torch_gic.nn.models.architecture import PRINTED_ARCHITECTURE as ARCHITECTURE
 from torch_gic.nn.models.architecture import parse_architecture
 
 from ..graphs.networks import RATIO, Block, BlockNetwork, Encoded
