@@ -64,6 +64,7 @@ def draw_curves(collected, path):
             mean = [100 * sum(values) / len(values) for values in zip(*curves, strict=True)]
             axis.plot(range(1, len(mean) + 1), mean, color=colors.get(network, "grey"), label=network)
         axis.set(title=dataset, xlabel="epoch", ylabel="validation [%]")
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.legend(fontsize=7)
     figure.savefig(path, dpi=90)
     plt.close(figure)

@@ -180,6 +180,7 @@ def test_batch_equals_its_graphs_in_any_order_of_nodes(graphs):
 
 @pytest.mark.parametrize("hidden_channels", [7, None])
 def test_compiled_and_exported(hidden_channels):
+    torch.compiler.reset()  # a process compiles eight variants of a function at most
     data = random_graph(dtype=torch.float32)
     conv = GICConv(5, 6, num_scales=2, num_components=3, hidden_channels=hidden_channels)
     fields = conv.fields(data.x, data.edge_index)
