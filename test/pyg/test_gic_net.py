@@ -107,7 +107,7 @@ def test_packaged(tmp_path):
 def test_flags_and_edge_features():
     assert GICNet.supports_edge_weight
     assert GICNet.supports_edge_attr
-    with pytest.raises(ValueError, match="no 'edge_attr' of a layer without 'edge_dim'"):
+    with pytest.raises(ValueError, match="no 'edge_attr' for a layer without 'edge_dim'"):
         GICNet(8, 16, 2)(torch.randn(3, 8), EDGES, edge_attr=torch.randn(4, 2))
 
 
