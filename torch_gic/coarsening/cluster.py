@@ -55,7 +55,8 @@ def cluster(
         [0, 0, 0, 1, 1, 1]
     """
     if (num_clusters is None) == (ratio is None):
-        raise ValueError(f"Expected either 'num_clusters' or 'ratio' (got {num_clusters} and {ratio})")
+        hint = "" if max_size is None else "; for the fewest clusters of 'max_size' nodes, pass ratio=1 / max_size"
+        raise ValueError(f"Expected either 'num_clusters' or 'ratio' (got {num_clusters} and {ratio}){hint}")
     if num_clusters is not None:
         check_at_least(num_clusters, "num_clusters", 1)
     elif not (isinstance(ratio, float | int) and not isinstance(ratio, bool) and 0 < ratio <= 1):
