@@ -40,6 +40,7 @@ struct Limits {
     const Tensor values = torch::stable::contiguous(running);
     const T *mean = values.const_data_ptr<T>(), *deviation = mean + channels, *weight = deviation + channels;
     double square = 0;
+    std::vector<double> inverse(channels);
     for (int64_t c = 0; c < channels; ++c) {
       const bool fresh = weight[c] == 0;  // before any batch: mean 0 and deviation 1
       const double m = fresh ? 0 : static_cast<double>(mean[c]) / weight[c],
@@ -47,12 +48,14 @@ struct Limits {
       lower[c] = static_cast<T>(m - bound * s);
       upper[c] = static_cast<T>(m + bound * s);
       square += m * m + s * s;
-      if (reciprocal)
-        reciprocal[c] = s * s > kRelativeEps * m * m + kMinVariance ? static_cast<T>(1 / std::abs(s)) : T(0);
+      inverse[c] = s * s > kRelativeEps * m * m + kMinVariance ? 1 / std::abs(s) : 0;
     }
     const double length = std::sqrt(square);
     // NaN stays: comparisons with it are false.
-    factor = static_cast<T>(length <= kZeroLength ? 1 : std::clamp(length, kMinLength, kMaxLength) / length);
+    const double scale = length <= kZeroLength ? 1 : std::clamp(length, kMinLength, kMaxLength) / length;
+    factor = static_cast<T>(scale);
+    if (!reciprocal) return;
+    for (int64_t c = 0; c < channels; ++c) reciprocal[c] = static_cast<T>(inverse[c] / scale);
   }
 };
 

@@ -121,7 +121,7 @@ def test_units_and_outliers():
         far = data.edge_attr.clone()
         far[0] = 1e20
         assert conv.eval()(data.x, data.edge_index, edge_attr=far).abs().max() < 100
-    torch.testing.assert_close(outs[0] / outs[0].norm(), outs[1] / outs[1].norm(), rtol=0.5, atol=0.1)
+    torch.testing.assert_close(outs[1], outs[0], rtol=1e-3, atol=1e-4)  # beyond the longest vectors
     assert all(out.isfinite().all() for out in outs)
 
 

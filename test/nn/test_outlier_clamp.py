@@ -93,7 +93,7 @@ def test_the_first_batch_decides_the_statistics_of_evaluation():
     mean, deviation = recall(module.running)
     torch.testing.assert_close(mean, x.mean(0))
     torch.testing.assert_close(deviation, x.std(0, unbiased=False))
-    torch.testing.assert_close(reciprocal, 1 / x.std(0, unbiased=False))
+    torch.testing.assert_close(reciprocal, 1 / out.std(0, unbiased=False))
 
 
 def test_training_and_evaluation_do_the_same():

@@ -41,7 +41,7 @@ def outlier_clamp(x: Tensor, running: Tensor, bound: float) -> tuple[Tensor, Ten
         bound (float): The largest deviation :math:`B`.
 
     Returns:
-        The features, and :math:`1 / \mathbf{s}`, zero for a channel that is constant up to rounding.
+        The features, and one over their deviations, zero for a channel that is constant up to rounding.
 
     Shapes:
         - **input:** :math:`(N, F)`, :math:`(3, F)`
@@ -72,7 +72,7 @@ def _limits(running: Tensor, bound: float) -> list[Tensor]:
     mean, deviation = recall(running.double())
     length = (mean.square() + deviation.square()).sum().sqrt()
     factor = torch.where(length <= ZERO_LENGTH, 1, length.clamp(MIN_LENGTH, MAX_LENGTH) / length)
-    reciprocal = reciprocal_deviation(mean, deviation.square())
+    reciprocal = reciprocal_deviation(mean, deviation.square()) / factor  # of the features as they come out
     limits = mean - bound * deviation, mean + bound * deviation, factor, reciprocal
     return [value.to(running.dtype) for value in limits]
 

@@ -31,7 +31,7 @@ class OutlierClamp(RunningStatistics):
 
     Shapes:
         - **input:** features :math:`(|\mathcal{V}|, F)`
-        - **output:** features :math:`(|\mathcal{V}|, F)`, in float32 for half precision, and :math:`1 / \mathbf{s}`
+        - **output:** features :math:`(|\mathcal{V}|, F)`, in float32 for half precision, and one over their deviations
           :math:`(F)`, zero for a channel that is constant
     """
 
