@@ -41,7 +41,8 @@ def edge_fields(
     """
     sources, targets = size if isinstance(size, tuple) else (size, size)
     edge_index, edge_weight, _ = as_edge_list(edge_index, edge_weight, max(sources, targets))
-    check_ends(edge_index, (sources, targets))
+    if isinstance(size, tuple):
+        check_ends(edge_index, size)  # of nodes of one graph, all was checked above
     check_batch(batch, targets, edge_index)
     source, target = edge_index
     weight = torch.ones(source.numel(), device=source.device) if edge_weight is None else edge_weight
